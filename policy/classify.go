@@ -1,0 +1,212 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"stepbeyond.dev/stepbeyond/policy/expr"
+)
+
+// maxDecisionCost bounds the CEL cost of one decision, in CEL's units.
+const maxDecisionCost = 5 * expr.MaxCost
+
+// classification is the class of an operation and everything that gave it.
+type classification struct {
+	op      *Operation
+	session *SessionView
+	view    *expr.View // made for the first rule that needs it
+	cost    uint64
+
+	facts   Facts
+	class   Class
+	details []Detail
+	wouldBe []WouldBe
+	// recovery of the first fact or rule that a message would name, by the detail's rule.
+	catalogued bool
+}
+
+// classify joins the floor of the facts with the rules that match. It looks at no grant, score, mode, tier or hold:
+// none of them has a say (requirement C-3).
+func classify(layers []*compiled, op *Operation, session *SessionView) *classification {
+	c := &classification{op: op, session: session, facts: op.Facts, class: ClassAuto}
+	for _, layer := range layers {
+		c.addCatalogue(layer)
+	}
+	c.addAuthority()
+	c.addFloor()
+	for _, layer := range layers {
+		c.addRules(layer)
+	}
+	c.addStage()
+	c.sortDetails()
+	return c
+}
+
+func (c *classification) addCatalogue(layer *compiled) {
+	layer.factIndex.candidates(c.op, func(position int) {
+		entry := &layer.entries[position]
+		if !entry.Match.matches(c.op) {
+			return
+		}
+		if entry.when != nil {
+			// An entry that cannot be evaluated vouches for nothing.
+			if matched, err := c.eval(entry.when); err != nil || !matched {
+				return
+			}
+		}
+		c.catalogued = true
+		for _, fact := range entry.Present {
+			c.facts.Add(fact, FactValue{Presence: Present, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName})
+		}
+		for _, fact := range entry.Absent {
+			c.facts.Add(fact, FactValue{Presence: Absent, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName})
+		}
+	})
+}
+
+// addAuthority turns what the session was given into facts: a capability or a Kubernetes operation that it does not
+// name is outside its authority.
+func (c *classification) addAuthority() {
+	a := &c.session.Authority
+	if c.session.State != SessionActive && c.session.State != SessionSuspended {
+		return // there is no authority to compare with; the session guard answers
+	}
+	outside := func(why string) {
+		c.facts.Add(OutsideAuthority, FactValue{Presence: Present, Provenance: Authoritative, Why: why})
+	}
+	if !slices.Contains(a.Capabilities, c.op.Capability) {
+		outside("the session has no capability " + string(c.op.Capability))
+		return
+	}
+	if c.op.Kubernetes == nil || len(a.Kubernetes) == 0 {
+		c.facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
+		return
+	}
+	for i := range a.Kubernetes {
+		if a.Kubernetes[i].matches(c.op) {
+			c.facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
+			return
+		}
+	}
+	outside("the session's authority names other operations")
+}
+
+func (c *classification) addFloor() {
+	class, because := c.facts.floor()
+	c.class = class
+	unknown := 0
+	for _, fact := range because {
+		v := c.facts[fact]
+		if v.Presence == Unknown {
+			unknown++
+		}
+		c.details = append(c.details, Detail{
+			Code: fact.String(), Fact: fact.String(), Presence: v.Presence, Provenance: v.Provenance, Rule: v.Rule,
+			Class: class, Why: v.Why,
+		})
+	}
+	if !c.catalogued && unknown > 0 && unknown == len(because) {
+		c.details = []Detail{{Code: CodeUncatalogued, Class: class, Why: "nobody has catalogued this kind of operation"}}
+	}
+}
+
+func (c *classification) addRules(layer *compiled) {
+	layer.ruleIndex.candidates(c.op, func(position int) {
+		rule := &layer.rules[position]
+		if !rule.Match.matches(c.op) {
+			return
+		}
+		if rule.when != nil {
+			// A tightening rule that cannot be evaluated counts as matched: what fails does not pass.
+			if matched, err := c.eval(rule.when); err == nil && !matched {
+				return
+			}
+		}
+		if rule.Enforcement != EnforcementEnforce {
+			w := WouldBe{Rule: rule.fullName, Class: rule.Class, Enforcement: rule.Enforcement, Detail: rule.Detail}
+			if !slices.Contains(c.wouldBe, w) {
+				c.wouldBe = append(c.wouldBe, w)
+			}
+			return
+		}
+		c.class = max(c.class, rule.Class)
+		c.details = append(c.details, Detail{
+			Code: CodeRule, Rule: rule.fullName, Class: rule.Class, Why: rule.Detail, Recovery: rule.Recovery,
+		})
+	})
+}
+
+// addStage asks for what the session may not do on its own: a stage that is absent from its authority.
+func (c *classification) addStage() {
+	if c.session.State != SessionActive && c.session.State != SessionSuspended {
+		return
+	}
+	if !slices.Contains(c.session.Authority.Stages, c.op.Stage) {
+		c.class = max(c.class, ClassAsk)
+		c.details = append(c.details, Detail{
+			Code: CodeStageNotGranted, Class: ClassAsk, Why: "the session may not " + string(c.op.Stage) + " on its own",
+		})
+	}
+}
+
+// sortDetails puts first what a message names: the largest class, then known harms, then rules, then what is unknown;
+// within that, by name, so that the order of policies never shows. Duplicates go.
+func (c *classification) sortDetails() {
+	rank := func(d *Detail) int {
+		switch {
+		case d.Code == CodeRule:
+			return 1
+		case d.Presence == Unknown:
+			return 2
+		default:
+			return 0
+		}
+	}
+	slices.SortStableFunc(c.details, func(a, b Detail) int {
+		if a.Class != b.Class {
+			return int(b.Class) - int(a.Class)
+		}
+		if ra, rb := rank(&a), rank(&b); ra != rb {
+			return ra - rb
+		}
+		if a.Code == CodeRule && b.Code == CodeRule {
+			return strings.Compare(a.Rule, b.Rule)
+		}
+		return 0 // facts keep their fixed order
+	})
+	c.details = slices.Compact(c.details)
+	slices.SortFunc(c.wouldBe, func(a, b WouldBe) int { return strings.Compare(a.Rule, b.Rule) })
+}
+
+func (c *classification) eval(program *expr.Program) (bool, error) {
+	if c.cost >= maxDecisionCost {
+		return false, errDecisionCost
+	}
+	if c.view == nil {
+		c.view = viewOf(c.op, c.session)
+	}
+	matched, cost, err := program.Eval(c.view)
+	c.cost += cost
+	return matched, err
+}
+
+func viewOf(op *Operation, session *SessionView) *expr.View {
+	t := &op.Target
+	view := &expr.View{
+		Request: expr.Request{
+			Verb: string(op.Verb), Namespace: t.Namespace, Name: t.Name, DryRun: op.DryRun,
+			Resource: expr.Resource{Group: t.Group, Version: t.Version, Resource: t.Resource, Subresource: t.Subresource},
+		},
+		Target:  expr.Target{Origin: string(t.Origin), UID: t.UID},
+		Session: expr.Session{Namespace: session.Namespace, Name: session.Name, Username: session.Username},
+	}
+	if k := op.Kubernetes; k != nil {
+		view.Object, view.OldObject = k.Object, k.OldObject
+		for _, template := range k.PodTemplates {
+			view.Target.PodTemplates = append(view.Target.PodTemplates, expr.PodTemplate{
+				ServiceAccountName: template.ServiceAccountName, Images: template.Images,
+			})
+		}
+	}
+	return view
+}

@@ -1,0 +1,213 @@
+package policy
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+var errDecisionCost = errors.New("the rules of one decision cost too much")
+
+// Decide answers one operation. It is total: every input has an answer, and what it does not know it does not allow.
+// Grants are an input; whether an allowed use really happens once is the front door's protocol.
+func (e *Engine) Decide(op Operation, session SessionView, now time.Time) Decision {
+	layers := e.layers(session.Namespace, op.Target.Namespace)
+	c := classify(layers, &op, &session)
+	d := Decision{Class: c.class, Stage: op.Stage, Details: c.details, WouldBe: c.wouldBe}
+	d.Policies, d.PolicyIdentity = identityOf(layers)
+	q := &question{op: &op, session: &session, class: c, layers: layers, now: now, engine: e, decision: &d}
+	for _, guard := range guards {
+		if guard(q) {
+			break
+		}
+	}
+	d.Boundary = d.Reason.Boundary()
+	return d
+}
+
+// question is what the guards look at and the decision they write.
+type question struct {
+	op       *Operation
+	session  *SessionView
+	class    *classification
+	layers   []*compiled
+	engine   *Engine
+	now      time.Time
+	decision *Decision
+}
+
+// guards run in this order; the first that answers ends it (design section 4).
+var guards = []func(*question) bool{
+	guardSession,
+	guardNamespace,
+	guardForbidden,
+	guardSuspended,
+	guardDryRun,
+	guardAsk,
+	allow,
+}
+
+func (q *question) answer(verdict Verdict, reason Reason) bool {
+	q.decision.Verdict, q.decision.Reason = verdict, reason
+	return true
+}
+
+// guardSession answers callers whose session may not act.
+func guardSession(q *question) bool {
+	s := q.session
+	q.decision.Standing = s.StateDetail
+	switch s.State {
+	case SessionActive, SessionSuspended:
+	case SessionAmbiguous:
+		return q.answer(VerdictDeny, ReasonSessionAmbiguous)
+	case SessionEnded:
+		return q.answer(VerdictDeny, ReasonSessionEnded)
+	default:
+		if s.StateReason != "" {
+			return q.answer(VerdictDeny, s.StateReason)
+		}
+		return q.answer(VerdictDeny, ReasonNoSession)
+	}
+	if !s.Deadline.IsZero() && !q.now.Before(s.Deadline) {
+		q.decision.Standing = "its deadline was " + s.Deadline.UTC().Format(time.RFC3339)
+		return q.answer(VerdictDeny, ReasonSessionEnded)
+	}
+	q.decision.Standing = ""
+	return false
+}
+
+// guardNamespace refuses a session whose own namespace has no valid profile: its rules are unknown.
+func guardNamespace(q *question) bool {
+	if q.engine.Governs(q.session.Namespace) {
+		return false
+	}
+	return q.answer(VerdictDeny, ReasonPolicyMissing)
+}
+
+// guardForbidden answers FORBIDDEN before any grant is looked at (requirement C-6).
+func guardForbidden(q *question) bool {
+	if q.class.class != ClassForbidden {
+		return false
+	}
+	if first := q.first(); first.Fact == OutsideAuthority.String() {
+		return q.answer(VerdictDeny, ReasonOutsideAuthority)
+	}
+	q.setRecovery()
+	return q.answer(VerdictDeny, ReasonForbidden)
+}
+
+func guardSuspended(q *question) bool {
+	if q.session.State != SessionSuspended || !q.op.Verb.Mutating() || q.op.DryRun {
+		return false
+	}
+	q.decision.Standing = q.session.StateDetail
+	return q.answer(VerdictHeld, ReasonSuspended)
+}
+
+// guardDryRun lets the dry run of an ASK pass with a warning: it changes nothing. Dry runs that touch credentials could
+// print them and are asked like the real thing.
+func guardDryRun(q *question) bool {
+	if q.class.class != ClassAsk || !q.op.DryRun || q.class.facts[Credentials].Presence != Absent {
+		return false
+	}
+	q.decision.Disclosures = append(q.decision.Disclosures, "dry run only: the real request needs a person's approval")
+	return q.answer(VerdictAllow, ReasonDryRun)
+}
+
+func guardAsk(q *question) bool {
+	if q.class.class != ClassAsk {
+		return false
+	}
+	q.decision.Approvals = joinApprovals(q.layers, q.class)
+	if q.session.UID == "" {
+		return q.answer(VerdictDeny, ReasonSessionPending)
+	}
+	return answerGrant(q)
+}
+
+// allow is the last guard: AUTO, or AUTO_WITH_DISCLOSURE. A missing disclosure text never denies (requirement B-6), so
+// the engine writes it.
+func allow(q *question) bool {
+	if q.class.class == ClassAutoWithDisclosure {
+		q.decision.Disclosures = append(q.decision.Disclosures, disclosure(q.op, q.decision.Details))
+		return q.answer(VerdictAllow, ReasonDisclosed)
+	}
+	return q.answer(VerdictAllow, ReasonAllowed)
+}
+
+func (q *question) first() Detail {
+	if len(q.decision.Details) == 0 {
+		return Detail{}
+	}
+	return q.decision.Details[0]
+}
+
+// setRecovery takes the next step from the rule or catalogue entry that the message names.
+func (q *question) setRecovery() {
+	first := q.first()
+	q.decision.Recovery = first.Recovery
+	if first.Recovery != "" || first.Rule == "" {
+		return
+	}
+	for _, layer := range q.layers {
+		for i := range layer.entries {
+			if layer.entries[i].fullName == first.Rule {
+				q.decision.Recovery = layer.entries[i].Recovery
+			}
+		}
+	}
+}
+
+// joinApprovals joins the settings of all layers to the strictest and keeps the requirements that match.
+func joinApprovals(layers []*compiled, c *classification) Approvals {
+	var joined Approvals
+	for _, layer := range layers {
+		a := &layer.approvals
+		joined.DecideWithinSeconds = stricter(joined.DecideWithinSeconds, a.DecideWithinSeconds, false)
+		joined.UseWithinSeconds = stricter(joined.UseWithinSeconds, a.UseWithinSeconds, false)
+		joined.AskAgainAfterSeconds = stricter(joined.AskAgainAfterSeconds, a.AskAgainAfterSeconds, true)
+		joined.MaxPendingPerSession = stricter(joined.MaxPendingPerSession, a.MaxPendingPerSession, false)
+		joined.RefuseSessionUser = joined.RefuseSessionUser || a.RefuseSessionUser
+		for _, requirement := range a.Requirements {
+			if requirement.matches(c) {
+				requirement.Name = layer.prefix + "/" + requirement.Name
+				joined.Requirements = append(joined.Requirements, requirement)
+			}
+		}
+	}
+	if len(joined.Requirements) == 0 {
+		// A policy that forgets its requirements has not thereby opened the gate.
+		joined.Requirements = []Requirement{{Name: "baseline/one-person", Required: 1}}
+	}
+	return joined
+}
+
+// stricter joins two bounds of which 0 means not set.
+func stricter(a, b int32, larger bool) int32 {
+	switch {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	case larger:
+		return max(a, b)
+	default:
+		return min(a, b)
+	}
+}
+
+func (r *Requirement) matches(c *classification) bool {
+	if len(r.Resources) > 0 && !matchesResource(r.Resources, &c.op.Target) {
+		return false
+	}
+	if len(r.Facts) == 0 && len(r.Rules) == 0 {
+		return true
+	}
+	for _, fact := range r.Facts {
+		// What is not known counts as its worst value here too (requirement C-4).
+		if p := c.facts[fact].Presence; p == Unknown || harmful(fact, p) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.details, func(d Detail) bool { return d.Rule != "" && slices.Contains(r.Rules, d.Rule) })
+}

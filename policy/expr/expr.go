@@ -1,0 +1,172 @@
+// Package expr compiles and runs the CEL expressions of policies: once compiled, bounded in cost, over a small typed
+// view of the operation.
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/ext"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// MaxCost is the cost limit of one run of one program, in the cost units of CEL.
+const MaxCost = 1_000_000
+
+// ErrNotBool is returned by Compile for an expression whose result is not a bool.
+var ErrNotBool = errors.New("the expression must give a bool")
+
+// Request is the variable `request`.
+type Request struct {
+	Verb      string   `cel:"verb"`
+	Resource  Resource `cel:"resource"`
+	Namespace string   `cel:"namespace"`
+	Name      string   `cel:"name"`
+	DryRun    bool     `cel:"dryRun"`
+}
+
+// Resource is `request.resource`.
+type Resource struct {
+	Group       string `cel:"group"`
+	Version     string `cel:"version"`
+	Resource    string `cel:"resource"`
+	Subresource string `cel:"subresource"`
+}
+
+// Target is the variable `target`.
+type Target struct {
+	Origin       string        `cel:"origin"`
+	UID          string        `cel:"uid"`
+	PodTemplates []PodTemplate `cel:"podTemplates"`
+}
+
+// PodTemplate is an element of `target.podTemplates`.
+type PodTemplate struct {
+	ServiceAccountName string   `cel:"serviceAccountName"`
+	Images             []string `cel:"images"`
+}
+
+// Session is the variable `session`.
+type Session struct {
+	Namespace string `cel:"namespace"`
+	Name      string `cel:"name"`
+	Username  string `cel:"username"`
+}
+
+// View is what an expression sees. Object and OldObject are null where the request has none.
+type View struct {
+	Request   Request
+	Target    Target
+	Session   Session
+	Object    map[string]any
+	OldObject map[string]any
+}
+
+// ResolveName implements cel's activation.
+func (v *View) ResolveName(name string) (any, bool) {
+	switch name {
+	case "request":
+		return v.Request, true
+	case "target":
+		return v.Target, true
+	case "session":
+		return v.Session, true
+	case "object":
+		return nullable(v.Object), true
+	case "oldObject":
+		return nullable(v.OldObject), true
+	default:
+		return nil, false
+	}
+}
+
+// Parent implements cel's activation; a view has none.
+func (v *View) Parent() cel.Activation { return nil }
+
+// nullable keeps a nil map from reaching CEL as an empty one: rules test `object != null`.
+func nullable(object map[string]any) any {
+	if object == nil {
+		return nil
+	}
+	return object
+}
+
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.OptionalTypes(), ext.Strings(), ext.Sets(), cel.CrossTypeNumericComparisons(true), cel.DefaultUTCTimeZone(true),
+		cel.EagerlyValidateDeclarations(true),
+		library.Regex(), library.Lists(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
+		library.SemverLib(),
+		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Request](), reflect.TypeFor[Target](), reflect.TypeFor[Session]()),
+		cel.Variable("request", cel.ObjectType("expr.Request")),
+		cel.Variable("target", cel.ObjectType("expr.Target")),
+		cel.Variable("session", cel.ObjectType("expr.Session")),
+		cel.Variable("object", cel.DynType),
+		cel.Variable("oldObject", cel.DynType),
+	)
+})
+
+// Program is a compiled expression. It is safe for concurrent use.
+type Program struct {
+	program cel.Program
+}
+
+// SyntaxError is why an expression does not compile.
+type SyntaxError struct {
+	Line, Column int // 1-based
+	Message      string
+}
+
+// Error names line, column and cause.
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+}
+
+// Compile checks an expression against the declared variables. The error is a [*SyntaxError] with the first place that
+// is wrong, or wraps [ErrNotBool].
+func Compile(source string) (*Program, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("build CEL environment: %w", err)
+	}
+	ast, issues := env.Compile(source)
+	if issues != nil && len(issues.Errors()) > 0 {
+		first := issues.Errors()[0]
+		return nil, &SyntaxError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: first.Message}
+	}
+	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("%w, not %s", ErrNotBool, t)
+	}
+	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost))
+	if err != nil {
+		return nil, fmt.Errorf("plan expression: %w", err)
+	}
+	return &Program{program: program}, nil
+}
+
+// Eval runs the program. cost is what the run cost, at least 1, also when it failed. An error means that the result is
+// not known: a type mismatch, a missing field, the cost limit, or a panic in a function.
+func (p *Program) Eval(view *View) (result bool, cost uint64, err error) {
+	cost = 1
+	defer func() {
+		if r := recover(); r != nil {
+			// The value of the panic may hold request data and is not passed on.
+			result, err = false, errors.New("the expression panicked")
+		}
+	}()
+	value, details, err := p.program.Eval(view)
+	if details != nil && details.ActualCost() != nil {
+		cost = max(cost, *details.ActualCost())
+	}
+	if err != nil {
+		return false, cost, fmt.Errorf("evaluate: %w", err)
+	}
+	result, ok := value.Value().(bool)
+	if !ok {
+		return false, cost, fmt.Errorf("evaluate: %w", ErrNotBool)
+	}
+	return result, cost, nil
+}

@@ -1,0 +1,91 @@
+package policy
+
+import "time"
+
+// SessionState is whether the session may act.
+type SessionState string
+
+const (
+	// SessionActive sessions act within their authority.
+	SessionActive SessionState = "Active"
+	// SessionMissing: no session covers the caller. The zero value means the same.
+	SessionMissing SessionState = "Missing"
+	// SessionAmbiguous: more than one session could be meant.
+	SessionAmbiguous SessionState = "Ambiguous"
+	// SessionEnded: the deadline has passed or a person ended it.
+	SessionEnded SessionState = "Ended"
+	// SessionSuspended sessions read and do not write.
+	SessionSuspended SessionState = "Suspended"
+)
+
+// SessionView is everything about the caller's session that a decision depends on.
+type SessionView struct {
+	State SessionState
+	// StateReason is the vocabulary word that explains a state other than Active.
+	StateReason Reason
+	// StateDetail completes the sentence of StateReason: literal, trusted text.
+	StateDetail string
+
+	Namespace string
+	Name      string
+	// UID is empty while the session object does not exist yet; nothing that needs a grant can run then.
+	UID   string
+	Epoch int64
+	// Username is the authenticated caller.
+	Username  string
+	Authority Authority
+	// Deadline ends the session; the zero time means no deadline.
+	Deadline time.Time
+	// Grant is the newest question about this exact operation; nil when none was asked or looked for.
+	Grant *Grant
+}
+
+// Authority is what the session may do at most; the union of its Kubernetes selectors bounds Kubernetes writes.
+type Authority struct {
+	Stages       []Stage
+	Capabilities []Capability
+	// Kubernetes narrows what the ServiceAccount's RBAC allows; empty means no narrowing.
+	Kubernetes []KubernetesSelector
+	// Namespaces that the session may write to.
+	Namespaces []string
+}
+
+// GrantState is the life of a question.
+type GrantState string
+
+const (
+	GrantPending    GrantState = "Pending"
+	GrantApproved   GrantState = "Approved"
+	GrantDenied     GrantState = "Denied"
+	GrantExpired    GrantState = "Expired"
+	GrantRevoked    GrantState = "Revoked"
+	GrantSuperseded GrantState = "Superseded"
+	GrantStale      GrantState = "Stale"
+	GrantExhausted  GrantState = "Exhausted"
+)
+
+// Grant is what the engine sees of a PermissionGrant. All that binds it is compared here, so that one place decides
+// what a grant is good for (requirement G-2).
+type Grant struct {
+	Name      string
+	State     GrantState
+	Digest    string
+	Stage     Stage
+	Requester string
+	// SessionUID and Epoch bind the grant to one session under one plan.
+	SessionUID string
+	Epoch      int64
+	// PolicyIdentity was bound at the last approval; empty before.
+	PolicyIdentity string
+	// Expiration ends the question while it is pending and the use once it is approved.
+	Expiration time.Time
+	// Closed is when the state that closes the grant was reached (a denial, the last use); zero otherwise.
+	Closed   time.Time
+	UsesLeft int
+	// Approvals and Required count toward the requirement that is furthest from being met.
+	Approvals int
+	Required  int
+	// ClosedBy and ClosedWhy explain a denial: the approver's name and screened words.
+	ClosedBy  string
+	ClosedWhy string
+}
