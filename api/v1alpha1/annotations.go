@@ -1,0 +1,40 @@
+package v1alpha1
+
+// Labels that people and the system set.
+const (
+	// LabelProfile on a Namespace joins it to the profile of that name (ClusterAgentPolicy.spec.profiles). An unknown
+	// value governs the namespace and refuses every governed write in it.
+	LabelProfile = "stepbeyond.dev/profile"
+
+	// LabelSession on a PermissionGrant is the name of the session that asked.
+	LabelSession = "stepbeyond.dev/session"
+
+	// LabelSessionNamespace on a PermissionGrant is the namespace of the session that asked; it differs from the
+	// grant's own namespace when the target lives in another governed namespace.
+	LabelSessionNamespace = "stepbeyond.dev/session-namespace"
+
+	// LabelVerb on a PermissionGrant is the verb of the operation asked about.
+	LabelVerb = "stepbeyond.dev/verb"
+
+	// LabelTemplate on an AgentSession is the session template it was made from; a session opened by a person has none.
+	LabelTemplate = "stepbeyond.dev/template"
+
+	// LabelQuestion on a PermissionGrant is the 16 base32 characters of its digest that are also in its name. All
+	// questions about one digest share them, so one list finds the earlier ones (requirement G-7).
+	LabelQuestion = "stepbeyond.dev/question"
+)
+
+// Annotations. The two stamps are written by the server only: a governed identity cannot set or change them.
+const (
+	// AnnotationCreatedBy on any object names the session that created it, with a keyed digest over session, resource,
+	// namespace and name. Only a stamp that verifies gives the origin ThisSession.
+	AnnotationCreatedBy = "stepbeyond.dev/created-by"
+
+	// AnnotationTemplateWriter in the metadata of a pod template names the session that last wrote the template. It is
+	// lineage only and never gives an origin.
+	AnnotationTemplateWriter = "stepbeyond.dev/template-writer"
+
+	// AnnotationUser on a Pod names the human whose work it does, where the session template says
+	// source PodAnnotation. It does not count when a governed identity wrote the pod template.
+	AnnotationUser = "stepbeyond.dev/user"
+)

@@ -1,0 +1,177 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PermissionGrant is one question of an agent, the answers of people, and what became of its uses. Only the manager
+// creates grants. People answer by appending to spec.decisions, as status.approveCommand shows, and take an answer back
+// with spec.revocation; both need the verb approve on permissiongrants in the grant's namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=pgrant,categories=stepbeyond
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target`
+// +kubebuilder:printcolumn:name="Session",type=string,JSONPath=`.spec.request.session.name`
+// +kubebuilder:printcolumn:name="Expires",type=string,JSONPath=`.status.expires`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Approvals",type=string,JSONPath=`.status.approvals`,priority=1
+// +kubebuilder:printcolumn:name="User",type=string,JSONPath=`.spec.request.requester.onBehalfOf`,priority=1
+// +kubebuilder:printcolumn:name="Uses",type=integer,JSONPath=`.status.usesLeft`,priority=1
+// +kubebuilder:printcolumn:name="Rule",type=string,JSONPath=`.spec.request.rules[0].name`,priority=1
+type PermissionGrant struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is the question and its answers.
+	// +required
+	Spec PermissionGrantSpec `json:"spec,omitzero"`
+
+	// status is where the question stands.
+	// +optional
+	Status PermissionGrantStatus `json:"status,omitzero"`
+}
+
+// PermissionGrantList is a list of PermissionGrants.
+//
+// +kubebuilder:object:root=true
+type PermissionGrantList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PermissionGrant `json:"items"`
+}
+
+// PermissionGrantSpec is the question and its answers.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.requesterComment) || (has(self.requesterComment) && self.requesterComment == oldSelf.requesterComment)",fieldPath=".requesterComment",message="is set once"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.revocation) || (has(self.revocation) && self.revocation == oldSelf.revocation)",fieldPath=".revocation",message="is set once: a revoked grant stays revoked"
+type PermissionGrantSpec struct {
+	// request is the question: exact, written by the manager, immutable.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable: another operation is another question"
+	Request PermissionRequest `json:"request,omitzero"`
+
+	// requesterComment is the agent's own words, in one line of at most 480 characters: untrusted, shown as such, not
+	// part of the digest, set once. Omitted: none.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=480
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must be a single line without control characters"
+	RequesterComment string `json:"requesterComment,omitempty"`
+
+	// decisions are the answers, append-only, at most 16. Empty on create; the empty list is filled in so that a JSON
+	// patch can always append with path /spec/decisions/-.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:default={}
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || size(self) == 0",optionalOldSelf=true,message="must be empty when a grant is created: an answer follows a question"
+	// +kubebuilder:validation:XValidation:rule="[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15].all(i, i >= size(oldSelf) || (i < size(self) && self[i] == oldSelf[i]))",message="are append-only: earlier answers can neither change nor go"
+	Decisions []GrantDecision `json:"decisions"`
+
+	// revocation takes the answer back, whatever it was; it stops new uses and does not undo one. Set once. Omitted:
+	// the grant is not revoked.
+	// +optional
+	Revocation *Revocation `json:"revocation,omitempty"`
+}
+
+// Verdict of an approver.
+// +kubebuilder:validation:Enum=Approve;Deny
+type Verdict string
+
+// Verdicts of approvers. One denial closes the question.
+const (
+	VerdictApprove Verdict = "Approve"
+	VerdictDeny    Verdict = "Deny"
+)
+
+// GrantDecision is one person's answer. A client sends verdict and shownDigest, and if it likes reason and scope; the
+// system stamps everything else from the authenticated request (requirement G-4).
+type GrantDecision struct {
+	// approver is the authenticated username, stamped; another name than the caller's is refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Approver string `json:"approver,omitempty"`
+
+	// approverUID is the authenticated user's uid, stamped. Omitted: the authenticator gives none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	ApproverUID string `json:"approverUID,omitempty"`
+
+	// approverGroups are those of the approver's groups that met a requirement, stamped.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=256
+	ApproverGroups []string `json:"approverGroups,omitempty"`
+
+	// verdict of the approver.
+	// +required
+	Verdict Verdict `json:"verdict"`
+
+	// shownDigest is the full digest of the question as the approver saw it; another one is refused.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=67
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v1:[0-9a-f]{64}$')",message="must be the full digest that was shown: v1: and 64 hexadecimal digits"
+	ShownDigest string `json:"shownDigest"`
+
+	// reason in the approver's words, in one line of at most 240 characters; the agent reads it after a denial.
+	// Omitted: none given.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=240
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must be a single line without control characters"
+	Reason string `json:"reason,omitempty"`
+
+	// scope is how wide the approval is. Omitted: Exact.
+	// +optional
+	// +kubebuilder:default={type: Exact}
+	Scope GrantScope `json:"scope,omitzero"`
+
+	// decidedTime is when the API server took the answer, stamped.
+	// +optional
+	DecidedTime *metav1.Time `json:"decidedTime,omitempty"`
+
+	// grantUID is the uid of the grant that was answered, stamped: under another uid the answer is void.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	GrantUID types.UID `json:"grantUID,omitempty"`
+
+	// policyIdentity is the identity of the policies at the time of the answer, stamped.
+	// +optional
+	// +kubebuilder:validation:MaxLength=67
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v1:[0-9a-f]{64}$')",message="must be v1: and 64 hexadecimal digits"
+	PolicyIdentity string `json:"policyIdentity,omitempty"`
+}
+
+// GrantScope is how wide an approval is.
+type GrantScope struct {
+	// type of the scope.
+	// +required
+	Type ScopeType `json:"type"`
+}
+
+// Revocation takes an answer back.
+type Revocation struct {
+	// reason in the words of who revokes, in one line of at most 240 characters.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=240
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must be a single line without control characters"
+	Reason string `json:"reason"`
+
+	// by is the authenticated username, stamped; another name than the caller's is refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
+
+	// time is when the API server took the revocation, stamped.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+}
