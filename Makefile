@@ -1,0 +1,132 @@
+# Needs Go, git, make and gcc (for the race detector); everything else is built from Go modules.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+BIN := $(CURDIR)/bin
+MODULE := stepbeyond.dev/stepbeyond
+IMAGE ?= stepbeyond:dev
+FUZZTIME ?= 30s
+RACE_COUNT ?= 3
+
+# Nothing comes from the test cache: it does not see what a test reads through other processes.
+ASSETS := KUBEBUILDER_ASSETS=$(BIN)/k8s
+PACKAGES = go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
+RACED := ^$(MODULE)/(internal|webhook|test/integration)(/|$$)
+DEMO := ^$(MODULE)/test/e2e(/|$$)
+TESTREPORT := go run ./hack/testreport
+
+##@ Everyday
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: controlplane ## Run the story on a real control plane. KEEP=1 leaves it running; MUTATE=rbac|cas|floor must fail.
+	@$(ASSETS) go run ./test/e2e/demo
+
+.PHONY: test
+test: controlplane ## Run all tests: unit, schema, integration with the race detector, and the demo.
+	@packages=$$($(PACKAGES)); \
+	{ rc=0; \
+	echo "test: unit and schema"; \
+	$(ASSETS) go test -json -count=1 -timeout 10m $$(grep -Ev '$(RACED)|$(DEMO)' <<<"$$packages") || rc=1; \
+	echo "test: internal, webhook and integration, with the race detector"; \
+	$(ASSETS) go test -json -race -count=1 -timeout 15m $$(grep -E '$(RACED)' <<<"$$packages") || rc=1; \
+	echo "test: the demo"; \
+	$(ASSETS) go test -json -count=1 -timeout 10m $$(grep -E '$(DEMO)' <<<"$$packages") || rc=1; \
+	exit $$rc; } | $(TESTREPORT)
+
+.PHONY: races
+races: controlplane ## Run the concurrency tests RACE_COUNT times with the race detector.
+	@$(ASSETS) go test -json -race -count=$(RACE_COUNT) -timeout 15m -run Race ./test/integration/... | $(TESTREPORT)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME.
+	@for dir in $$(git grep --untracked -lE '^func Fuzz' -- '*_test.go' | xargs -rn1 dirname | sort -u); do \
+		for target in $$(go test -list '^Fuzz' "./$$dir" | grep '^Fuzz'); do \
+			echo "fuzz: $$dir $$target for $(FUZZTIME)"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "./$$dir"; \
+		done; \
+	done
+
+.PHONY: verify
+verify: generate ## Generate, format, lint, vet; fail on anything that then differs from the commit.
+	@echo "verify: format"
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "verify: run make fmt for:" $$unformatted; exit 1; }
+	@echo "verify: the tree is as committed"
+	@changed=$$(git status --porcelain); \
+	[ -z "$$changed" ] || { echo "verify: after make generate the tree differs from the commit:"; echo "$$changed"; git --no-pager diff HEAD | head -n 200; exit 1; }
+	@echo "verify: go.mod is tidy"
+	@diff=$$(go mod tidy -diff) || { head -n 60 <<<"$$diff"; echo "verify: run go mod tidy"; exit 1; }
+	@echo "verify: vet"
+	@go vet ./...
+	@$(MAKE) lint manifests
+
+##@ Code
+
+.PHONY: generate
+generate: $(BIN)/controller-gen ## Write deep copies, apply configurations, CRDs, the manager's role and docs/conformance.md.
+	@echo "generate: api"
+	@$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
+		crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	@echo "generate: the manager's role"
+	@$(BIN)/controller-gen rbac:roleName=stepbeyond-manager $(foreach dir,$(wildcard internal webhook),paths=./$(dir)/...) \
+		output:rbac:artifacts:config=config/rbac
+	@$(MAKE) conformance
+
+.PHONY: conformance
+conformance: ## Write docs/conformance.md: every requirement and the tests that name it.
+	@echo "conformance: docs/conformance.md"
+	@go run ./hack/conformance
+
+.PHONY: fmt
+fmt: ## Format the Go code.
+	@gofmt -w .
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Run the linters.
+	@echo "lint: golangci-lint"
+	@$(BIN)/golangci-lint run
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/manager.
+	@CGO_ENABLED=0 go build -trimpath -o $(BIN)/manager ./cmd/manager
+
+.PHONY: manifests
+manifests: $(BIN)/kustomize ## Render config/default into dist/install.yaml and config/samples into dist/samples.yaml.
+	@echo "manifests: dist/install.yaml dist/samples.yaml"
+	@mkdir -p dist
+	@$(BIN)/kustomize build config/default -o dist/install.yaml
+	@$(BIN)/kustomize build config/samples -o dist/samples.yaml
+
+.PHONY: docker-build
+docker-build: ## Build the image IMAGE (needs docker).
+	@docker build -t $(IMAGE) .
+
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl once per version; bin/k8s points there.
+	@hack/controlplane/build.sh
+
+.PHONY: tools
+tools: $(BIN)/controller-gen $(BIN)/kustomize $(BIN)/golangci-lint ## Build the pinned tools of hack/tools into bin/.
+
+.PHONY: clean
+clean: ## Remove bin/ and dist/; the control plane stays in the user's cache folder.
+	@rm -rf bin dist
+
+# Asking go build each time costs a second and is right after a change of version or of Go itself; the user's build
+# cache makes it cheap for a second clone too.
+# The linter is golangci-lint with the linter of the Kubernetes API conventions compiled in.
+.PHONY: $(BIN)/controller-gen $(BIN)/kustomize $(BIN)/golangci-lint
+$(BIN)/controller-gen: TOOL := sigs.k8s.io/controller-tools/cmd/controller-gen
+$(BIN)/kustomize: TOOL := sigs.k8s.io/kustomize/kustomize/v5
+$(BIN)/golangci-lint: TOOL := sigs.k8s.io/kube-api-linter/cmd/golangci-lint-kube-api-linter
+$(BIN)/controller-gen $(BIN)/kustomize $(BIN)/golangci-lint:
+	@[ -x $@ ] || echo "tools: building $(@F)"
+	@go build -C hack/tools -o $@ $(TOOL)
