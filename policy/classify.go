@@ -21,7 +21,7 @@ type classification struct {
 	class   Class
 	details []Detail
 	wouldBe []WouldBe
-	// recovery of the first fact or rule that a message would name, by the detail's rule.
+	// catalogued tells that an entry of a catalogue knows this kind of operation.
 	catalogued bool
 }
 
@@ -149,15 +149,17 @@ func (c *classification) addStage() {
 	}
 }
 
-// sortDetails puts first what a message names: the largest class, then known harms, then rules, then what is unknown;
-// within that, by name, so that the order of policies never shows. Duplicates go.
+// sortDetails puts first what a message names: the largest class, then known harms, then what is known to be missing,
+// then rules, then what is unknown; within that, by name, so that the order of policies never shows. Duplicates go.
 func (c *classification) sortDetails() {
 	rank := func(d *Detail) int {
 		switch {
 		case d.Code == CodeRule:
-			return 1
-		case d.Presence == Unknown:
 			return 2
+		case d.Presence == Unknown:
+			return 3
+		case d.Presence == Absent:
+			return 1
 		default:
 			return 0
 		}

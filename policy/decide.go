@@ -166,7 +166,9 @@ func joinApprovals(layers []*compiled, c *classification) Approvals {
 		joined.DecideWithinSeconds = stricter(joined.DecideWithinSeconds, a.DecideWithinSeconds, false)
 		joined.UseWithinSeconds = stricter(joined.UseWithinSeconds, a.UseWithinSeconds, false)
 		joined.AskAgainAfterSeconds = stricter(joined.AskAgainAfterSeconds, a.AskAgainAfterSeconds, true)
-		joined.MaxPendingPerSession = stricter(joined.MaxPendingPerSession, a.MaxPendingPerSession, false)
+		if limit := a.MaxPendingPerSession; limit != nil && (joined.MaxPendingPerSession == nil || *limit < *joined.MaxPendingPerSession) {
+			joined.MaxPendingPerSession = limit
+		}
 		joined.RefuseSessionUser = joined.RefuseSessionUser || a.RefuseSessionUser
 		for _, requirement := range a.Requirements {
 			if requirement.matches(c) {

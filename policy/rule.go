@@ -177,8 +177,8 @@ type Approvals struct {
 	UseWithinSeconds int32
 	// AskAgainAfterSeconds is how long a denied operation is refused without asking; 0 means not set.
 	AskAgainAfterSeconds int32
-	// MaxPendingPerSession caps a session's open questions; 0 means not set.
-	MaxPendingPerSession int32
+	// MaxPendingPerSession caps a session's open questions; nil means not set, 0 that nothing may be asked.
+	MaxPendingPerSession *int32
 	// RefuseSessionUser forbids the session's human user to approve.
 	RefuseSessionUser bool
 	Requirements      []Requirement
