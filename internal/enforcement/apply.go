@@ -1,0 +1,60 @@
+package enforcement
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"stepbeyond.dev/stepbeyond/policy"
+)
+
+// FieldOwner owns everything that Apply writes.
+const FieldOwner = client.FieldOwner("stepbeyond-manager")
+
+// Object is an apply configuration of one object.
+type Object interface {
+	runtime.ApplyConfiguration
+	GetKind() *string
+	GetName() *string
+}
+
+// Configuration is everything that the API server enforces.
+type Configuration struct {
+	Scope    Scope
+	Endpoint Endpoint
+	// Manager is the manager's own username.
+	Manager string
+	// Catalogue is the baseline's; its entries that escalate authority become part of the floor.
+	Catalogue []policy.CatalogueEntry
+	// Version is the baseline's: "v1".
+	Version string
+}
+
+// Apply writes the floor, then the mutating, then the validating webhook configuration, by server-side apply. Nothing
+// is written unless all of it compiles, so a scope that is refused leaves the last one in force. Nothing is deleted.
+func Apply(ctx context.Context, c client.Client, cfg Configuration) error {
+	floor, err := Floor(cfg.Scope, cfg.Catalogue, cfg.Version)
+	if err != nil {
+		return err
+	}
+	webhooks, err := Webhooks(cfg.Scope, cfg.Endpoint, cfg.Manager)
+	if err != nil {
+		return err
+	}
+	return apply(ctx, c, append(floor, webhooks...))
+}
+
+func apply(ctx context.Context, c client.Client, objects []Object) error {
+	for _, object := range objects {
+		if err := c.Apply(ctx, object, FieldOwner, client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", *object.GetKind(), *object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func labels() map[string]string {
+	return map[string]string{"app.kubernetes.io/managed-by": "stepbeyond"}
+}
