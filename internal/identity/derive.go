@@ -1,0 +1,89 @@
+package identity
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+)
+
+const (
+	maxSessionName = 63 // a session's name is a label value on its grants
+	uidSuffix      = 5
+	// defaultMaxAge of a session whose template names none (user-view defaults: 48 h).
+	defaultMaxAge = 48 * time.Hour
+)
+
+// SessionName is the name of a session made from a template: the root owner's name and five characters of its UID, so
+// that an owner made anew never meets its predecessor's session.
+func SessionName(owner v1alpha1.RootOwner) string {
+	uid := strings.ReplaceAll(string(owner.UID), "-", "")
+	suffix := "-" + uid[:min(len(uid), uidSuffix)]
+	name := strings.ToLower(owner.Name)
+	if keep := maxSessionName - len(suffix); len(name) > keep {
+		name = strings.TrimRight(name[:keep], "-.")
+	}
+	return name + suffix
+}
+
+// Derive makes the session that a template gives a pod. The webhook answers with it until the object exists, and the
+// session controller creates exactly it, so both have one answer.
+func Derive(template v1alpha1.SessionTemplate, settings policystore.Namespace, pod *corev1.Pod, root v1alpha1.RootOwner, now time.Time) *v1alpha1.AgentSession {
+	profile := settings.Policy.Spec.WithProfileDefaults()
+	maxAge := time.Duration(template.MaxAgeSeconds) * time.Second
+	if maxAge == 0 {
+		maxAge = defaultMaxAge
+	}
+	identity := v1alpha1.SessionIdentity{Type: v1alpha1.IdentityServiceAccount, ServiceAccountName: template.ServiceAccountName}
+	if template.Lifetime == v1alpha1.SessionLifetimePod {
+		root = v1alpha1.RootOwner{Kind: "Pod", Name: pod.Name, UID: pod.UID}
+		identity.PodName, identity.PodUID = pod.Name, pod.UID
+	} else {
+		identity.RootOwner = &root
+	}
+	user := template.User.Name
+	if template.User.Source == v1alpha1.UserSourcePodAnnotation {
+		// A governed identity that wrote the template has marked it, and a marked pod has no session here.
+		user = pod.Annotations[v1alpha1.AnnotationUser]
+	}
+	return &v1alpha1.AgentSession{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: SessionName(root),
+			Labels: map[string]string{v1alpha1.LabelTemplate: template.Name},
+		},
+		Spec: v1alpha1.AgentSessionSpec{
+			Identity: identity, UserName: user, ModelTier: profile.ModelTier, InitiativeMode: profile.Initiative.Mode,
+			Adapter: template.Adapter, Authority: *template.Authority.DeepCopy(),
+			DeadlineTime: metav1.NewTime(now.Add(maxAge).Truncate(time.Second)),
+		},
+	}
+}
+
+// MatchesPod tells whether a session's identity covers a pod of that root owner.
+func MatchesPod(session *v1alpha1.AgentSession, pod *corev1.Pod, root v1alpha1.RootOwner) bool {
+	id := &session.Spec.Identity
+	switch {
+	case id.Type != v1alpha1.IdentityServiceAccount || id.ServiceAccountName != pod.Spec.ServiceAccountName || session.Namespace != pod.Namespace:
+		return false
+	case id.RootOwner != nil:
+		return id.RootOwner.UID == root.UID
+	case id.PodUID != "":
+		return id.PodUID == pod.UID
+	case id.PodName != "":
+		return id.PodName == pod.Name
+	default:
+		return true // the pods of this ServiceAccount
+	}
+}
+
+// Ended tells whether the session may no longer act: its deadline has passed or its end was recorded.
+func Ended(session *v1alpha1.AgentSession, now time.Time) bool {
+	return session.Status.State == v1alpha1.SessionEnded || !now.Before(session.Spec.DeadlineTime.Time)
+}
+
+// Epoch of a session; one that no controller has looked at yet is in its first.
+func Epoch(session *v1alpha1.AgentSession) int64 { return max(1, session.Status.Epoch) }
