@@ -1,0 +1,129 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"stepbeyond.dev/stepbeyond/internal/grant"
+	"stepbeyond.dev/stepbeyond/internal/identity"
+	"stepbeyond.dev/stepbeyond/internal/origin"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/internal/stamp"
+	"stepbeyond.dev/stepbeyond/policy"
+	"stepbeyond.dev/stepbeyond/policy/kube"
+)
+
+// answerWithin is the webhook's own deadline, before the API server's of 3 s: a refusal with a reason is better than
+// "failed calling webhook".
+const answerWithin = 2 * time.Second
+
+// Enforce answers every write of a governed identity. Whatever goes wrong on the way is a refusal with a reason.
+type Enforce struct {
+	Store    *policystore.Store
+	Sessions *identity.Resolver
+	Origins  *origin.Finder
+	Grants   *grant.Protocol
+	Stamper  stamp.Stamper
+	Now      func() time.Time
+}
+
+// Handle implements admission.Handler.
+func (e *Enforce) Handle(ctx context.Context, req admission.Request) (response admission.Response) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	started := e.Now()
+	id := newDecisionID(started)
+	op, decision := unread(&req), policy.Decision{}
+	defer func() {
+		if r := recover(); r != nil {
+			// The value of a panic can hold request data: it is named by its type only.
+			ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic of type %T", r), "Deciding failed", "decision", id)
+			decision = policy.Refuse(decision.Class, policy.ReasonUndecided, "")
+		}
+		observe(entryEnforce, &decision, e.Now().Sub(started))
+		response = respond(&decision, &op, id)
+	}()
+	decision, err := e.decide(ctx, &req, &op, id)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Deciding failed", "decision", id)
+		decision = policy.Refuse(decision.Class, policy.ReasonUndecided, "")
+	}
+	return response
+}
+
+// decide asks the engine, and the grant protocol where the engine's answer depends on a grant. It writes the operation
+// as far as it understood it.
+func (e *Enforce) decide(ctx context.Context, req *admission.Request, op *policy.Operation, id string) (policy.Decision, error) {
+	snapshot := e.Store.Current()
+	if snapshot == nil {
+		return policy.Refuse(0, policy.ReasonPolicyNotLoaded, ""), nil
+	}
+	request, err := decode(req)
+	if err != nil {
+		return policy.Refuse(0, policy.ReasonMalformed, err.Error()), nil
+	}
+	resolved, err := e.Sessions.Resolve(ctx, identity.Caller{UserInfo: req.UserInfo}, snapshot, e.Now())
+	if err != nil {
+		return policy.Decision{}, fmt.Errorf("resolve session: %w", err)
+	}
+	if err := e.understand(ctx, &request, &resolved, op); err != nil {
+		var malformed *kube.MalformedError
+		if errors.As(err, &malformed) {
+			return policy.Refuse(0, policy.ReasonMalformed, malformed.Error()), nil
+		}
+		return policy.Decision{}, err
+	}
+	decision := snapshot.Engine.Decide(*op, resolved.View, e.Now())
+	if decision.Class == policy.ClassForbidden || resolved.Session == nil {
+		return decision, nil
+	}
+	if !e.stamped(&request, resolved.Key()) {
+		return policy.Refuse(decision.Class, policy.ReasonUnstamped, ""), nil
+	}
+	if !decision.AskNew || op.DryRun {
+		return decision, nil
+	}
+	answer, err := e.Grants.Answer(ctx, grant.Ask{
+		Snapshot: snapshot, Operation: *op, Request: request, Resolved: resolved, ReviewUID: req.UID, DecisionID: id,
+	})
+	if err != nil {
+		return decision, fmt.Errorf("answer with grants: %w", err)
+	}
+	return answer, nil
+}
+
+// understand translates the request, with what the API server's own data say about its target.
+func (e *Enforce) understand(ctx context.Context, request *kube.Request, resolved *identity.Resolved, op *policy.Operation) error {
+	found, err := e.Origins.Of(ctx, request, resolved.Key())
+	if err != nil {
+		return fmt.Errorf("find origin: %w", err)
+	}
+	request.Parent = found.Parent
+	understood, err := kube.Operation(*request, kube.Known{
+		Origin: found.Origin, LastWriter: found.LastWriter, Recreated: found.Recreated,
+		SessionNamespaces: resolved.View.Authority.Namespaces,
+	})
+	if err != nil {
+		return fmt.Errorf("read request: %w", err)
+	}
+	if understood.Target.UID == "" {
+		understood.Target.UID = found.UID
+	}
+	*op = understood
+	return nil
+}
+
+// stamped tells whether the object carries exactly the stamps that the server would write. The mutating entry writes
+// them, but is ignored when it fails; without this the failure would leave an object that nobody made.
+func (e *Enforce) stamped(request *kube.Request, session string) bool {
+	if request.Object == nil || request.Subresource != "" || request.Operation == "CONNECT" {
+		return true
+	}
+	want := stampsOf(e.Stamper, request, session)
+	return want.present(request.Object)
+}

@@ -1,0 +1,50 @@
+package webhook
+
+import (
+	"context"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"stepbeyond.dev/stepbeyond/internal/identity"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/internal/stamp"
+)
+
+// Origin writes the stamps. It never refuses: what it cannot stamp, the enforcing entry refuses.
+type Origin struct {
+	Store    *policystore.Store
+	Sessions *identity.Resolver
+	Stamper  stamp.Stamper
+	Now      func() time.Time
+}
+
+// Handle implements admission.Handler.
+func (o *Origin) Handle(ctx context.Context, req admission.Request) (response admission.Response) {
+	allowed := admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	defer func() {
+		if r := recover(); r != nil {
+			response = allowed // unstamped: the enforcing entry refuses it
+		}
+	}()
+	snapshot := o.Store.Current()
+	request, err := decode(&req)
+	if snapshot == nil || err != nil || request.Object == nil || request.Subresource != "" {
+		return allowed
+	}
+	resolved, err := o.Sessions.Resolve(ctx, identity.Caller{UserInfo: req.UserInfo}, snapshot, o.Now())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Resolving the session for a stamp failed")
+		return allowed
+	}
+	if resolved.Session == nil {
+		return allowed
+	}
+	want := stampsOf(o.Stamper, &request, resolved.Key())
+	allowed.Patches = want.patches(request.Object)
+	return allowed
+}
