@@ -1,0 +1,175 @@
+package enforcement
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/internal/status"
+	"stepbeyond.dev/stepbeyond/policy"
+)
+
+// floor names the ValidatingAdmissionPolicies that are written.
+var floor = []string{
+	admission.FloorAuthority, admission.FloorPods, admission.FloorSelf, admission.FloorStamps, admission.FloorIdentity,
+}
+
+// input is everything that the status of one ClusterAgentPolicy depends on.
+type input struct {
+	object      *v1alpha1.ClusterAgentPolicy
+	snapshot    *policystore.Snapshot
+	observation Observation
+	// inForce is the generation of the object that the engine decides with; 0 when none is.
+	inForce int64
+	// problems of the object's generation; none when it is in force.
+	problems []policy.Problem
+	// namespaces that the object's selector governs, sorted.
+	namespaces []string
+	// unbound are profiles whose AgentPolicy does not exist.
+	unbound []v1alpha1.ProfileBinding
+}
+
+// observed is false while the snapshot is older than the object, so that Ready never speaks of a generation that nobody
+// decides with yet.
+func (in input) observed() bool {
+	return in.inForce == in.object.Generation || len(in.problems) > 0
+}
+
+// problemsOf an object that is not in force. What the snapshot says of the object may be about an older one, except that other objects
+// bind the same profile.
+func problemsOf(snapshot *policystore.Snapshot, object *v1alpha1.ClusterAgentPolicy) []policy.Problem {
+	problems := policystore.CheckCluster(object)
+	for _, problem := range snapshot.Problems(object.UID) {
+		if problem.Field == fieldProfiles {
+			problems = append(problems, problem)
+		}
+	}
+	return problems
+}
+
+// desired is the whole status.
+func (in input) desired(now metav1.Time) v1alpha1.ClusterAgentPolicyStatus {
+	conditions := status.NewConditions(in.object.Status.Conditions, in.object.Generation, now)
+	reason, message := in.ready()
+	compiled := metav1.ConditionFalse
+	if reason == v1alpha1.ReasonCompiled {
+		compiled = metav1.ConditionTrue
+	}
+	conditions.Set(v1alpha1.ConditionReady, compiled, reason, message)
+	proven, why, text := in.enforcementReady()
+	conditions.Set(v1alpha1.ConditionEnforcementReady, proven, why, text)
+	if defect(reason) {
+		conditions.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
+	}
+	return v1alpha1.ClusterAgentPolicyStatus{
+		ObservedGeneration: in.object.Generation,
+		Governed:           in.governed(),
+		Enforcement:        in.enforcement(),
+		RuleStatuses:       ruleStatuses(in.object.Spec.Rules),
+		Conditions:         conditions.List(),
+	}
+}
+
+// Fields of problems, as package policystore names them.
+const (
+	fieldBaseline = "baselineVersion"
+	fieldProfiles = "profiles"
+	fieldSelector = "governed.namespaceSelector"
+)
+
+// ready is the reason and the message of Ready; every reason but Compiled means False.
+func (in input) ready() (v1alpha1.ConditionReason, string) {
+	if len(in.problems) > 0 {
+		return reasonOf(in.problems[0]), in.defects()
+	}
+	if err := in.observation.Problem; err != nil && scopeDefect(err) {
+		return v1alpha1.ReasonScopeTooLarge, err.Error() + "; the last scope stays in force."
+	}
+	if len(in.unbound) > 0 {
+		binding := in.unbound[0]
+		return v1alpha1.ReasonProfileMissing, fmt.Sprintf("Profile %s is bound to AgentPolicy %s/%s, which does not exist.",
+			binding.Name, admission.SystemNamespace, binding.AgentPolicyName)
+	}
+	for _, name := range in.namespaces {
+		if view, _ := in.snapshot.Namespace(name); view.Policy == nil {
+			return v1alpha1.ReasonProfileMissing, fmt.Sprintf(
+				"Namespace %s is refused every governed write: its profile %q is bound to no valid AgentPolicy, or its own AgentPolicy is invalid.",
+				name, view.Profile)
+		}
+	}
+	return v1alpha1.ReasonCompiled, fmt.Sprintf("%s, %s, baseline %s.",
+		count(len(in.object.Spec.Rules), "rule", "rules"), count(len(in.object.Spec.Catalogue), "catalogue entry", "catalogue entries"),
+		in.object.Spec.BaselineVersion)
+}
+
+func reasonOf(problem policy.Problem) v1alpha1.ConditionReason {
+	switch problem.Field {
+	case fieldBaseline:
+		return v1alpha1.ReasonUnknownBaseline
+	case fieldProfiles:
+		return v1alpha1.ReasonDuplicateProfile
+	case fieldSelector:
+		return v1alpha1.ReasonInvalidSelector
+	default:
+		return v1alpha1.ReasonInvalidRule
+	}
+}
+
+// defect is true for reasons that only a change of the spec can cure (kstatus: Stalled).
+func defect(reason v1alpha1.ConditionReason) bool {
+	return slices.Contains([]v1alpha1.ConditionReason{
+		v1alpha1.ReasonUnknownBaseline, v1alpha1.ReasonDuplicateProfile, v1alpha1.ReasonInvalidSelector,
+		v1alpha1.ReasonInvalidRule, v1alpha1.ReasonScopeTooLarge,
+	}, reason)
+}
+
+// scopeDefect tells a scope that does not compile from a write that failed.
+func scopeDefect(err error) bool {
+	return slices.ContainsFunc([]error{
+		admission.ErrScopeTooLarge, admission.ErrNeverGoverned, admission.ErrNeverExempt, admission.ErrMalformedEntry,
+	}, func(target error) bool { return errors.Is(err, target) })
+}
+
+func (in input) governed() *v1alpha1.GovernedCounts {
+	counts := &v1alpha1.GovernedCounts{Users: int32(len(in.object.Spec.Governed.Users))}
+	for _, name := range in.namespaces {
+		if slices.Contains(in.observation.Scope.Namespaces, name) {
+			counts.Namespaces++
+		} else if !slices.Contains(in.snapshot.Scope.Namespaces, name) {
+			counts.OnboardingNamespaces++
+		}
+	}
+	return counts
+}
+
+func ruleStatuses(rules []v1alpha1.Rule) []v1alpha1.RuleStatus {
+	var statuses []v1alpha1.RuleStatus
+	for i := range rules {
+		statuses = append(statuses, v1alpha1.RuleStatus{Name: rules[i].Name, CompiledTo: v1alpha1.CompiledToInProcess})
+	}
+	return statuses
+}
+
+// defects is the first problem, how many more there are, and what is in force meanwhile.
+func (in input) defects() string {
+	message := in.problems[0].Error()
+	if more := len(in.problems) - 1; more > 0 {
+		message += fmt.Sprintf(" (and %d more)", more)
+	}
+	if in.inForce > 0 {
+		message += fmt.Sprintf("; generation %d stays in force", in.inForce)
+	}
+	return message
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,142 @@
+// Package enforcement keeps the scope and the floor in force in the API server, proves it with canary requests, and
+// reports both in the status of every ClusterAgentPolicy.
+package enforcement
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/internal/trigger"
+	"stepbeyond.dev/stepbeyond/policy/baseline"
+)
+
+const (
+	// proveEvery is how often the canary asks.
+	proveEvery = 30 * time.Second
+	// settleWithin is how long a new configuration may take to act; an API server needs a second or two.
+	settleWithin = 10 * time.Second
+	// retryAfter is the wait after a write that failed.
+	retryAfter = 5 * time.Second
+)
+
+// Prover sends the canary requests; *admission.Canary is one.
+type Prover interface {
+	// Prove asks once. The error joins one *admission.Failure for each enforcer that did not refuse.
+	Prove(ctx context.Context) (admission.Proof, error)
+	// Await asks until everything is proven or the time is over.
+	Await(ctx context.Context, within time.Duration) (admission.Proof, error)
+}
+
+// Scope writes the scope and the floor after each change of the policies and every 30 s, and then has them proven. Only
+// the leader does.
+type Scope struct {
+	Client client.Client
+	// Live reads past the cache.
+	Live   client.Reader
+	Store  *policystore.Store
+	Canary Prover
+	// Endpoint is where the API server finds the webhook.
+	Endpoint admission.Endpoint
+	// Manager is the manager's own username.
+	Manager string
+	// State receives every observation.
+	State *State
+	// Metric is what NewMetric returns; the caller registers it.
+	Metric *prometheus.GaugeVec
+}
+
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,verbs=create;patch,resourceNames=stepbeyond
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create;patch,resourceNames=stepbeyond-floor-authority;stepbeyond-floor-pods;stepbeyond-floor-self;stepbeyond-floor-stamps;stepbeyond-floor-identity
+
+// SetupWithManager registers the controller.
+func (r *Scope) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("enforcement-scope").
+		WatchesRawSource(trigger.On(r.Store.Changed(), trigger.One)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up enforcement scope: %w", err)
+	}
+	return nil
+}
+
+// Reconcile writes, then proves, also when writing failed: what is in force may still be. A failed proof is answered by
+// waiting until the API server acts on what was written.
+func (r *Scope) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	snapshot := r.Store.Current()
+	if snapshot == nil {
+		return reconcile.Result{}, nil // the first snapshot is a change
+	}
+	observed := r.write(ctx, snapshot)
+	first := observed.Proof.Time.IsZero()
+	if !first {
+		observed = observed.with(r.Canary.Prove(ctx))
+		observed.Repairing = observed.Failure != nil
+	}
+	r.State.publish(observed)
+	if first || observed.Repairing {
+		observed = observed.with(r.Canary.Await(ctx, settleWithin))
+		observed.Repairing = false
+		r.State.publish(observed)
+	}
+	r.report(observed.Proof)
+	if observed.Failure != nil {
+		log.FromContext(ctx).Info("Enforcement is not proven", "failure", describe(observed.Failure))
+	}
+	if observed.Problem != nil {
+		log.FromContext(ctx).Error(observed.Problem, "The wanted scope is not in force")
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
+	return reconcile.Result{RequeueAfter: proveEvery}, nil
+}
+
+// write puts the wanted scope into force. What goes wrong is the observation's problem, and the scope of the observation
+// is then the one that was in force before.
+func (r *Scope) write(ctx context.Context, snapshot *policystore.Snapshot) Observation {
+	observed := r.State.Current()
+	last, err := r.live(ctx)
+	if err != nil {
+		observed.Problem = err
+		return observed
+	}
+	// What this process put into force counts too, in case both sources are lost at once.
+	last = join(last, admission.Scope{Namespaces: observed.Scope.Namespaces})
+	wanted, err := r.wanted(ctx, snapshot, last)
+	if err != nil {
+		observed.Scope, observed.Problem = last, err
+		return observed
+	}
+	observed.Problem = nil
+	if _, err := wanted.Expression(); err != nil {
+		// With the last scope the configuration is still repaired, and on a first start it covers the canary.
+		wanted, observed.Problem = last, fmt.Errorf("compile the scope: %w", err)
+	}
+	if err := r.apply(ctx, snapshot.BaselineVersion, wanted); err != nil {
+		wanted, observed.Problem = last, err
+	}
+	observed.Scope = wanted
+	return observed
+}
+
+func (r *Scope) apply(ctx context.Context, version string, scope admission.Scope) error {
+	floor, err := baseline.Load(version)
+	if err != nil {
+		return fmt.Errorf("catalogue of the floor: %w", err)
+	}
+	err = admission.Apply(ctx, r.Client, admission.Configuration{
+		Scope: scope, Endpoint: r.Endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: version,
+	})
+	if err != nil {
+		return fmt.Errorf("put the scope into force: %w", err)
+	}
+	return nil
+}

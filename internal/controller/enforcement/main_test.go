@@ -1,0 +1,146 @@
+package enforcement_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
+	"stepbeyond.dev/stepbeyond/internal/testing/env"
+	"stepbeyond.dev/stepbeyond/policy"
+)
+
+var (
+	// kubeconfig of an administrator, who stands for the manager.
+	kubeconfig *rest.Config
+	// k8s reads and writes past any cache.
+	k8s client.Client
+	// answering decides whether the webhook server answers; a test that sets it to false sets it back.
+	answering atomic.Bool
+	endpoint  admission.Endpoint
+)
+
+// manager is the administrator's username.
+const manager = "admin"
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "enforcement:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	plane, err := env.Start(ctx, env.Options{CRDs: true})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if stopErr := plane.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return 0, err
+		}
+	}
+	kubeconfig = plane.Admin()
+	if k8s, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
+		return 0, err
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(webhook))
+	defer server.Close()
+	answering.Store(true)
+	endpoint = admission.Endpoint{
+		URL: server.URL, PathPrefix: "/" + strings.Repeat("ab", 32),
+		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}
+	if err := prepare(ctx, plane); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// prepare makes the namespaces and the canary as config/ does.
+func prepare(ctx context.Context, plane *env.Env) error {
+	for _, name := range []string{admission.SystemNamespace, admission.CanaryNamespace} {
+		if err := k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+			return err
+		}
+	}
+	objects, err := env.Read("config/rbac/canary.yaml")
+	if err != nil {
+		return err
+	}
+	return plane.Apply(ctx, withPodTemplates(objects)...)
+}
+
+// withPodTemplates lets the canary send every probe.
+func withPodTemplates(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	role := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "Role",
+		"metadata": map[string]any{"name": "canary-podtemplates", "namespace": admission.CanaryNamespace},
+		"rules": []any{map[string]any{
+			"apiGroups": []any{""}, "resources": []any{"podtemplates"}, "verbs": []any{"create"},
+		}},
+	}}
+	binding := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding",
+		"metadata": map[string]any{"name": "canary-podtemplates", "namespace": admission.CanaryNamespace},
+		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "Role", "name": "canary-podtemplates"},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "canary", "namespace": admission.CanaryNamespace}},
+	}}
+	return append(objects, role, binding)
+}
+
+// webhook refuses like the manager's own for want of a session, and lets writes of our own kinds pass.
+func webhook(w http.ResponseWriter, request *http.Request) {
+	if !answering.Load() {
+		http.Error(w, "no", http.StatusServiceUnavailable)
+		return
+	}
+	body, err := io.ReadAll(request.Body)
+	var review admissionv1.AdmissionReview
+	if err == nil {
+		err = json.Unmarshal(body, &review)
+	}
+	if err != nil || review.Request == nil {
+		http.Error(w, "not a review", http.StatusBadRequest)
+		return
+	}
+	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	if strings.HasSuffix(request.URL.Path, admission.PathEnforce) {
+		response.Allowed = false
+		response.Result = &metav1.Status{
+			Code: http.StatusForbidden, Reason: metav1.StatusReason(policy.ReasonNoSession), Message: "Denied: no session.",
+		}
+	}
+	review.Request, review.Response = nil, response
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review)
+}

@@ -1,0 +1,107 @@
+package enforcement
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
+)
+
+// staleAfter is three missed proofs: what was proven longer ago says nothing about now.
+const staleAfter = 3 * proveEvery
+
+// Observation is what is known about the enforcement at one moment. It is immutable.
+type Observation struct {
+	// Scope in force in the API server.
+	Scope admission.Scope
+	// Problem is why the wanted scope is not the one in force; nil when it is.
+	Problem error
+	// Proof of the last canary requests; its time is zero before the first answer.
+	Proof admission.Proof
+	// Failure is what was not proven; nil when everything was.
+	Failure error
+	// Repairing is set while the configuration is written again after a failure.
+	Repairing bool
+	// LastProven is when everything was proven last; zero for never since the start.
+	LastProven time.Time
+}
+
+func (o Observation) proven() bool { return !o.Proof.Time.IsZero() && o.Failure == nil }
+
+// with is the observation after another proof.
+func (o Observation) with(proof admission.Proof, failure error) Observation {
+	o.Proof, o.Failure = proof, failure
+	if failure == nil {
+		o.LastProven = proof.Time
+	}
+	return o
+}
+
+// State holds the newest observation for whoever depends on it. The zero value knows nothing yet.
+type State struct {
+	current atomic.Pointer[Observation]
+
+	mu        sync.Mutex
+	listeners []chan struct{}
+}
+
+// Current returns the newest observation.
+func (s *State) Current() Observation {
+	if o := s.current.Load(); o != nil {
+		return *o
+	}
+	return Observation{}
+}
+
+// Proven returns when the canary requests were answered last and whether webhook and floor refused all of them. The
+// time is zero before the first answer since the start; an answer older than 90 s proves nothing any more.
+func (s *State) Proven() (time.Time, bool) {
+	o := s.Current()
+	return o.Proof.Time, o.proven() && time.Since(o.Proof.Time) < staleAfter
+}
+
+// EnforcesServiceAccount tells whether the scope in force covers the ServiceAccount.
+func (s *State) EnforcesServiceAccount(namespace, name string) bool {
+	scope := s.Current().Scope
+	return slices.Contains(scope.Namespaces, namespace) &&
+		!slices.Contains(scope.Exempt, admission.ServiceAccount{Namespace: namespace, Name: name})
+}
+
+// EnforcesUser tells whether the scope in force covers the user.
+func (s *State) EnforcesUser(name string) bool { return slices.Contains(s.Current().Scope.Users, name) }
+
+// Changed returns a channel that receives when the scope in force, a problem or the outcome of the proof changes, and
+// not with every proof. A slow reader misses repetitions, never the last.
+func (s *State) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	listener := make(chan struct{}, 1)
+	s.listeners = append(s.listeners, listener)
+	return listener
+}
+
+func (s *State) publish(next Observation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.Current()
+	s.current.Store(&next)
+	if same(&before, &next) {
+		return
+	}
+	for _, listener := range s.listeners {
+		select {
+		case listener <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// same compares what others act on. The text of a failure is left out, because it may differ every time.
+func same(a, b *Observation) bool {
+	return a.Proof.Time.IsZero() == b.Proof.Time.IsZero() && a.proven() == b.proven() && a.Repairing == b.Repairing &&
+		a.Proof.WebhookProven == b.Proof.WebhookProven && a.Proof.FloorProven == b.Proof.FloorProven &&
+		(a.Problem == nil) == (b.Problem == nil) && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) &&
+		slices.Equal(a.Scope.Users, b.Scope.Users) && slices.Equal(a.Scope.Exempt, b.Scope.Exempt)
+}

@@ -1,0 +1,95 @@
+package permissiongrant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/grant"
+	"stepbeyond.dev/stepbeyond/internal/identity"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+)
+
+// desired is the status that the grant should have: what its answers and uses give, ended by what its session and the
+// policies say.
+func (r *Reconciler) desired(ctx context.Context, g *v1alpha1.PermissionGrant) (v1alpha1.PermissionGrantStatus, error) {
+	now := r.Now()
+	want := g.DeepCopy()
+	want.Status = grant.Compute(want, now)
+	if !open(want) {
+		return want.Status, nil
+	}
+	session := &v1alpha1.AgentSession{}
+	at := &g.Spec.Request.Session
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: at.Name}, session)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return want.Status, fmt.Errorf("read session %s/%s: %w", at.Namespace, at.Name, err)
+	}
+	switch {
+	case err != nil || session.UID != at.UID || identity.Ended(session, now):
+		return closed(want, v1alpha1.GrantSuperseded, v1alpha1.ReasonSessionOver, now), nil
+	case identity.Epoch(session) > at.Epoch:
+		return closed(want, v1alpha1.GrantSuperseded, v1alpha1.ReasonEpochRaised, now), nil
+	}
+	return r.bind(want, now), nil
+}
+
+// bind shows which policies an approval is bound to, and ends it when they have changed. A pending question is not
+// bound: a policy edit must not empty the queue of people who have not looked yet.
+func (r *Reconciler) bind(g *v1alpha1.PermissionGrant, now time.Time) v1alpha1.PermissionGrantStatus {
+	snapshot := r.Store.Current()
+	if g.Status.State != v1alpha1.GrantApproved || snapshot == nil {
+		return g.Status
+	}
+	request := &g.Spec.Request
+	ids, current := snapshot.Engine.Identity(request.Session.Namespace, request.Operation.Target.Namespace)
+	if g.Status.BoundPolicyIdentity != current {
+		return closed(g, v1alpha1.GrantStale, v1alpha1.ReasonPolicyChanged, now)
+	}
+	if len(g.Status.BoundPolicies) == 0 {
+		g.Status.BoundPolicies = policystore.References(ids)
+	}
+	return g.Status
+}
+
+// open tells whether an end from outside can still close the grant. A reserved use keeps it open: the use settles first.
+func open(g *v1alpha1.PermissionGrant) bool {
+	for i := range g.Status.Uses {
+		if g.Status.Uses[i].Outcome == v1alpha1.UseReserved {
+			return false
+		}
+	}
+	return g.Status.State == v1alpha1.GrantPending || g.Status.State == v1alpha1.GrantApproved
+}
+
+func closed(g *v1alpha1.PermissionGrant, state v1alpha1.GrantState, reason v1alpha1.ConditionReason, now time.Time) v1alpha1.PermissionGrantStatus {
+	g.Status.State, g.Status.Reason = state, reason
+	return grant.Compute(g, now)
+}
+
+// retention of finished grants: the profile's of the session's namespace, or the default.
+func (r *Reconciler) retention(g *v1alpha1.PermissionGrant) time.Duration {
+	seconds := int32(v1alpha1.DefaultFinishedGrantSeconds)
+	if snapshot := r.Store.Current(); snapshot != nil {
+		if settings, ok := snapshot.Namespace(g.Spec.Request.Session.Namespace); ok && settings.Policy != nil {
+			seconds = settings.Policy.Spec.WithProfileDefaults().Retention.FinishedGrantSeconds
+		}
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// finished is when the grant reached its last state.
+func finished(g *v1alpha1.PermissionGrant) time.Time {
+	last := g.CreationTimestamp.Time
+	for _, kind := range []v1alpha1.ConditionType{v1alpha1.ConditionDecided, v1alpha1.ConditionApproved, v1alpha1.ConditionSettled} {
+		if c := meta.FindStatusCondition(g.Status.Conditions, string(kind)); c != nil && c.LastTransitionTime.After(last) {
+			last = c.LastTransitionTime.Time
+		}
+	}
+	return last
+}

@@ -1,0 +1,109 @@
+// Package permissiongrant keeps the status of PermissionGrants: it closes what time, sessions and policies end, and
+// settles the uses that admission reserved. It never approves and never reserves.
+package permissiongrant
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/grant"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/internal/trigger"
+)
+
+// +kubebuilder:rbac:groups=stepbeyond.dev,resources=permissiongrants,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=stepbeyond.dev,resources=permissiongrants/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentsessions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler reconciles PermissionGrants.
+type Reconciler struct {
+	Client   client.Client
+	Store    *policystore.Store
+	Protocol *grant.Protocol
+	Events   events.EventRecorder
+	Now      func() time.Time
+}
+
+// SetupWithManager watches grants, the sessions that they belong to, and the policies that they are bound to.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	err := ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.PermissionGrant{}).
+		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.ofSession), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		WatchesRawSource(trigger.On(r.Store.Changed(), trigger.Every(r.Client, &v1alpha1.PermissionGrantList{}))).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("set up permissiongrant controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile brings one grant's status to what it should be now.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	g := &v1alpha1.PermissionGrant{}
+	if err := r.Client.Get(ctx, req.NamespacedName, g); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	again, err := r.Protocol.Settle(ctx, g)
+	if err != nil {
+		return conflictAgain(err)
+	}
+	if again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	want, err := r.desired(ctx, g)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !equality.Semantic.DeepEqual(g.Status, want) {
+		born := g.Status.State == ""
+		updated := g.DeepCopy()
+		updated.Status = want
+		// Update, not apply: a use that admission reserves meanwhile must win by conflict.
+		if err := r.Client.Status().Update(ctx, updated); err != nil {
+			return conflictAgain(err)
+		}
+		if born && want.State == v1alpha1.GrantPending {
+			r.Events.Eventf(g, nil, corev1.EventTypeNormal, "GrantPending", "Ask", "%s asks: %s", g.Spec.Request.Session.Name, g.Spec.Request.Operation.Summary)
+		}
+		return reconcile.Result{}, nil // the write comes back as an event
+	}
+	return r.next(ctx, g)
+}
+
+// next is when time alone changes the grant: it expires, or its retention ends and it is deleted.
+func (r *Reconciler) next(ctx context.Context, g *v1alpha1.PermissionGrant) (reconcile.Result, error) {
+	now := r.Now()
+	if at := g.Status.ExpirationTime; at != nil {
+		return reconcile.Result{RequeueAfter: max(time.Second, at.Sub(now))}, nil
+	}
+	retention := r.retention(g)
+	if left := finished(g).Add(retention).Sub(now); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
+	}
+	err := r.Client.Delete(ctx, g, client.Preconditions{UID: &g.UID, ResourceVersion: &g.ResourceVersion})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return conflictAgain(fmt.Errorf("delete finished permissiongrant %s: %w", client.ObjectKeyFromObject(g), err))
+	}
+	return reconcile.Result{}, nil
+}
+
+func conflictAgain(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
+	}
+	return reconcile.Result{}, err
+}

@@ -1,0 +1,130 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"stepbeyond.dev/stepbeyond/internal/certs"
+	"stepbeyond.dev/stepbeyond/internal/enforcement"
+)
+
+const (
+	systemNamespace = enforcement.SystemNamespace
+	serviceName     = "stepbeyond-webhook"
+	leaderElection  = "stepbeyond-manager"
+	// stopWithin lets admission reviews that are under way end.
+	stopWithin = 10 * time.Second
+)
+
+// Run runs the manager until the context ends. The error says what kept it from starting or made it stop.
+func Run(ctx context.Context, config *rest.Config, options Options) error {
+	mgr, installation, err := newManager(ctx, config, options)
+	if err != nil {
+		return err
+	}
+	if err := wire(ctx, mgr, options, installation); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run manager: %w", err)
+	}
+	return nil
+}
+
+// newManager makes the controller-runtime manager with a webhook server that serves a leaf of the installation's
+// authority.
+func newManager(ctx context.Context, config *rest.Config, options Options) (ctrl.Manager, *certs.Installation, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, nil, err
+	}
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make client: %w", err)
+	}
+	installation, err := certs.LoadInstallation(ctx, direct, direct, systemNamespace, time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := webhookServer(options, installation.Authority)
+	if err != nil {
+		return nil, nil, err
+	}
+	grace := stopWithin
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: slimPod}},
+		},
+		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
+		HealthProbeBindAddress:  options.HealthAddress,
+		LeaderElection:          options.LeaderElection,
+		LeaderElectionID:        leaderElection,
+		LeaderElectionNamespace: systemNamespace,
+		GracefulShutdownTimeout: &grace,
+		WebhookServer:           server,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("make manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, nil, fmt.Errorf("add health check: %w", err)
+	}
+	return mgr, installation, nil
+}
+
+func webhookServer(options Options, authority *certs.Authority) (webhook.Server, error) {
+	host, port, err := options.webhookListener()
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := options.webhookHosts()
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := authority.Leaf(time.Now(), hosts...)
+	if err != nil {
+		return nil, err
+	}
+	return webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+		c.MinVersion = tls.VersionTLS13
+		// One review per connection at a time costs less over HTTP/1.1, and the API server keeps connections alive.
+		c.NextProtos = []string{"http/1.1"}
+		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return leaf, nil }
+	}}}), nil
+}
+
+// slimPod keeps of a cached Pod what sessions are found by; a fleet has many pods and few of them are agents.
+func slimPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	slim := &corev1.Pod{ObjectMeta: pod.ObjectMeta}
+	slim.ManagedFields = nil
+	slim.Spec.ServiceAccountName = pod.Spec.ServiceAccountName
+	slim.Status.Phase = pod.Status.Phase
+	return slim, nil
+}
+
+// username is who the manager is to the API server: its own writes of our kinds are not sent back to it.
+func username(ctx context.Context, c client.Client) (string, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := c.Create(ctx, review); err != nil {
+		return "", fmt.Errorf("ask the API server for the manager's own username: %w", err)
+	}
+	return review.Status.UserInfo.Username, nil
+}

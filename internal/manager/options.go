@@ -1,0 +1,65 @@
+// Package manager puts the parts together: it is the only one that knows all of them.
+package manager
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+)
+
+// Options of the manager process.
+type Options struct {
+	// WebhookAddress is where the webhook server listens, host:port; an empty host is every interface.
+	WebhookAddress string
+	// WebhookURL is https://host:port under which the API server reaches the webhook server. Empty: through the Service
+	// stepbeyond-webhook of the system namespace.
+	WebhookURL string
+	// MetricsAddress serves Prometheus metrics over HTTP; "0" serves none.
+	MetricsAddress string
+	// HealthAddress serves /healthz and /readyz.
+	HealthAddress string
+	// LeaderElection runs controllers on one replica only. Webhooks run on every replica.
+	LeaderElection bool
+}
+
+// Bind adds the options to a flag set.
+func (o *Options) Bind(flags *flag.FlagSet) {
+	flags.StringVar(&o.WebhookAddress, "webhook-bind-address", ":9443", "host:port that the webhook server listens on")
+	flags.StringVar(&o.WebhookURL, "webhook-url", "", "https://host:port under which the API server reaches the webhook server; empty for the Service stepbeyond-webhook")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "host:port that serves metrics; 0 for none")
+	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "host:port that serves /healthz and /readyz")
+	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "run controllers on one replica only")
+}
+
+// webhookListener splits WebhookAddress.
+func (o *Options) webhookListener() (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(o.WebhookAddress)
+	if err != nil {
+		return "", 0, fmt.Errorf("webhook-bind-address: %w", err)
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || port < 1 || port > 65535 {
+		return "", 0, fmt.Errorf("webhook-bind-address: port %q is not between 1 and 65535", text)
+	}
+	return host, port, nil
+}
+
+var errWebhookURL = errors.New("is not https://host:port")
+
+// webhookHosts are the names that the serving certificate is for.
+func (o *Options) webhookHosts() ([]string, error) {
+	if o.WebhookURL == "" {
+		return []string{
+			serviceName + "." + systemNamespace + ".svc",
+			serviceName + "." + systemNamespace + ".svc.cluster.local",
+		}, nil
+	}
+	u, err := url.Parse(o.WebhookURL)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" {
+		return nil, fmt.Errorf("webhook-url: %q %w", o.WebhookURL, errWebhookURL)
+	}
+	return []string{u.Hostname()}, nil
+}

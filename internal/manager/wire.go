@@ -1,0 +1,125 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"stepbeyond.dev/stepbeyond/internal/certs"
+	"stepbeyond.dev/stepbeyond/internal/controller/agentpolicy"
+	"stepbeyond.dev/stepbeyond/internal/controller/agentsession"
+	enforcementcontroller "stepbeyond.dev/stepbeyond/internal/controller/enforcement"
+	"stepbeyond.dev/stepbeyond/internal/controller/permissiongrant"
+	"stepbeyond.dev/stepbeyond/internal/enforcement"
+	"stepbeyond.dev/stepbeyond/internal/grant"
+	"stepbeyond.dev/stepbeyond/internal/identity"
+	"stepbeyond.dev/stepbeyond/internal/origin"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/internal/stamp"
+	"stepbeyond.dev/stepbeyond/webhook"
+)
+
+// parts are what webhooks and controllers share.
+type parts struct {
+	mgr          ctrl.Manager
+	installation *certs.Installation
+	store        *policystore.Store
+	sessions     *identity.Resolver
+	protocol     *grant.Protocol
+	stamper      stamp.Stamper
+	state        *enforcementcontroller.State
+}
+
+// wire makes every part and registers it with the manager.
+func wire(ctx context.Context, mgr ctrl.Manager, options Options, installation *certs.Installation) error {
+	if err := identity.IndexSessions(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	p := &parts{
+		mgr: mgr, installation: installation,
+		store:    &policystore.Store{Reader: mgr.GetClient()},
+		sessions: &identity.Resolver{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		stamper:  stamp.Stamper{Key: installation.DigestKey[:]},
+		state:    &enforcementcontroller.State{},
+	}
+	p.protocol = &grant.Protocol{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Store: p.store,
+		Key: installation.DigestKey, Now: time.Now,
+	}
+	if err := p.addWebhooks(); err != nil {
+		return err
+	}
+	return p.addControllers(ctx, options)
+}
+
+// addWebhooks serves admission on every replica. A replica is ready when its policies are loaded and its certificate is
+// served; until then its answers are refusals.
+func (p *parts) addWebhooks() error {
+	if err := webhook.RegisterMetrics(); err != nil {
+		return fmt.Errorf("register admission metrics: %w", err)
+	}
+	server := p.mgr.GetWebhookServer()
+	for path, handler := range map[string]admission.Handler{
+		enforcement.PathEnforce: &webhook.Enforce{
+			Store: p.store, Sessions: p.sessions, Grants: p.protocol, Stamper: p.stamper, Now: time.Now,
+			Origins: &origin.Finder{Live: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Stamper: p.stamper},
+		},
+		enforcement.PathOrigin:       &webhook.Origin{Store: p.store, Sessions: p.sessions, Stamper: p.stamper, Now: time.Now},
+		enforcement.PathObjectsStamp: &webhook.ObjectsStamp{Store: p.store, Now: time.Now},
+		enforcement.PathObjects: &webhook.Objects{
+			Store: p.store, Reader: p.mgr.GetClient(), Access: webhook.SubjectAccess(p.mgr.GetClient()), Now: time.Now,
+		},
+	} {
+		server.Register(p.installation.PathPrefix+path, &admission.Webhook{Handler: handler})
+	}
+	if err := p.mgr.AddReadyzCheck("policies", p.store.Ready); err != nil {
+		return fmt.Errorf("add readiness of policies: %w", err)
+	}
+	if err := p.mgr.AddReadyzCheck("webhook", server.StartedChecker()); err != nil {
+		return fmt.Errorf("add readiness of the webhook server: %w", err)
+	}
+	return nil
+}
+
+func (p *parts) addControllers(ctx context.Context, options Options) error {
+	canary, err := enforcement.NewCanary(p.mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	self, err := username(ctx, p.mgr.GetClient())
+	if err != nil {
+		return err
+	}
+	endpoint := enforcement.Endpoint{
+		URL: options.WebhookURL, PathPrefix: p.installation.PathPrefix, CABundle: p.installation.Authority.CertificatePEM,
+	}
+	if endpoint.URL == "" {
+		endpoint.ServiceNamespace, endpoint.ServiceName = systemNamespace, serviceName
+	}
+	metric := enforcementcontroller.NewMetric()
+	if err := metrics.Registry.Register(metric); err != nil {
+		return fmt.Errorf("register enforcement metric: %w", err)
+	}
+	c, live, recorder := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.mgr.GetEventRecorder("stepbeyond")
+	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+		p.store,
+		&enforcementcontroller.Scope{
+			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: endpoint, Manager: self, State: p.state, Metric: metric,
+		},
+		&enforcementcontroller.Status{Client: c, Store: p.store, State: p.state, Recorder: recorder},
+		&agentpolicy.Status{Client: c, Store: p.store},
+		&agentsession.Birth{Client: c, Live: live, Store: p.store, Recorder: recorder},
+		&agentsession.Status{Client: c, Live: live, Store: p.store, Proof: p.state, Manager: self},
+		&agentsession.Retention{Client: c, Store: p.store},
+		&permissiongrant.Reconciler{Client: c, Store: p.store, Protocol: p.protocol, Events: recorder, Now: time.Now},
+	} {
+		if err := controller.SetupWithManager(p.mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
