@@ -1,0 +1,41 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Counter is the sum of a counter over all series of the manager that carry the given labels; a series that does not
+// exist counts as 0.
+func (m *Manager) Counter(ctx context.Context, name string, labels map[string]string) (float64, error) {
+	var sum float64
+	err := get(ctx, m.metricsURL, func(response *http.Response) error {
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(response.Body)
+		if err != nil {
+			return fmt.Errorf("metrics of the manager: %w", err)
+		}
+		for _, metric := range families[name].GetMetric() {
+			if carries(metric, labels) {
+				sum += metric.GetCounter().GetValue()
+			}
+		}
+		return nil
+	})
+	return sum, err
+}
+
+func carries(metric *dto.Metric, labels map[string]string) bool {
+	found := 0
+	for _, pair := range metric.GetLabel() {
+		if want, ok := labels[pair.GetName()]; ok && want == pair.GetValue() {
+			found++
+		}
+	}
+	return found == len(labels)
+}
