@@ -23,7 +23,12 @@ type classification struct {
 	wouldBe []WouldBe
 	// catalogued tells that an entry of a catalogue knows this kind of operation.
 	catalogued bool
+	// recoveries of harms, also of those that a parser found as well: the catalogue knows the way out.
+	recoveries [factCount]recovery
 }
+
+// recovery is the next step that a catalogue entry offers.
+type recovery struct{ entry, text string }
 
 // classify joins the floor of the facts with the rules that match. It looks at no grant, score, mode, tier or hold:
 // none of them has a say (requirement C-3).
@@ -56,12 +61,23 @@ func (c *classification) addCatalogue(layer *compiled) {
 		}
 		c.catalogued = true
 		for _, fact := range entry.Present {
-			c.facts.Add(fact, FactValue{Presence: Present, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName})
+			c.addCatalogued(fact, Present, entry)
 		}
 		for _, fact := range entry.Absent {
-			c.facts.Add(fact, FactValue{Presence: Absent, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName})
+			c.addCatalogued(fact, Absent, entry)
 		}
 	})
+}
+
+func (c *classification) addCatalogued(fact Fact, presence Presence, entry *compiledEntry) {
+	c.facts.Add(fact, FactValue{Presence: presence, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName})
+	if entry.Recovery == "" || !harmful(fact, presence) {
+		return
+	}
+	// Of several entries the first by name counts, so that the order of policies never shows.
+	if known := &c.recoveries[fact]; known.entry == "" || entry.fullName < known.entry {
+		*known = recovery{entry: entry.fullName, text: entry.Recovery}
+	}
 }
 
 // addAuthority turns what the session was given into facts: a capability or a Kubernetes operation that it does not
@@ -102,7 +118,7 @@ func (c *classification) addFloor() {
 		}
 		c.details = append(c.details, Detail{
 			Code: fact.String(), Fact: fact.String(), Presence: v.Presence, Provenance: v.Provenance, Rule: v.Rule,
-			Class: class, Why: v.Why,
+			Class: class, Why: v.Why, Recovery: c.recoveries[fact].text,
 		})
 	}
 	if !c.catalogued && unknown > 0 && unknown == len(because) {

@@ -92,7 +92,7 @@ func guardForbidden(q *question) bool {
 	if first := q.first(); first.Fact == OutsideAuthority.String() {
 		return q.answer(VerdictDeny, ReasonOutsideAuthority)
 	}
-	q.setRecovery()
+	q.decision.Recovery = q.first().Recovery
 	return q.answer(VerdictDeny, ReasonForbidden)
 }
 
@@ -140,22 +140,6 @@ func (q *question) first() Detail {
 		return Detail{}
 	}
 	return q.decision.Details[0]
-}
-
-// setRecovery takes the next step from the rule or catalogue entry that the message names.
-func (q *question) setRecovery() {
-	first := q.first()
-	q.decision.Recovery = first.Recovery
-	if first.Recovery != "" || first.Rule == "" {
-		return
-	}
-	for _, layer := range q.layers {
-		for i := range layer.entries {
-			if layer.entries[i].fullName == first.Rule {
-				q.decision.Recovery = layer.entries[i].Recovery
-			}
-		}
-	}
 }
 
 // joinApprovals joins the settings of all layers to the strictest and keeps the requirements that match.

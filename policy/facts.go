@@ -1,5 +1,7 @@
 package policy
 
+import "cmp"
+
 // Fact is one property of an operation that its class depends on (requirement C-2).
 type Fact uint8
 
@@ -143,7 +145,8 @@ type Facts [factCount]FactValue
 
 // Add joins one value into the facts. The join is a maximum over unknown < harmless < harmful, so the order in which
 // sources speak never matters and no source can remove what another found. A declared harmless value is dropped:
-// what agents declare only raises a class (requirement C-4). Of two equal values the stronger provenance stays.
+// what agents declare only raises a class (requirement C-4). Of two equal values the stronger provenance stays, of two
+// of one provenance the one that comes first by rule and reason.
 func (f *Facts) Add(fact Fact, v FactValue) {
 	if v.Presence == Unknown || (v.Provenance == Declared && !harmful(fact, v.Presence)) {
 		return
@@ -152,13 +155,18 @@ func (f *Facts) Add(fact Fact, v FactValue) {
 	switch {
 	case old.Presence == Unknown:
 	case old.Presence == v.Presence:
-		if old.Provenance > v.Provenance || old.Provenance == v.Provenance && old.Rule <= v.Rule {
+		if !v.precedes(old) {
 			return
 		}
 	case harmful(fact, old.Presence):
 		return
 	}
 	f[fact] = v
+}
+
+// precedes tells which of two values of one presence stays.
+func (v FactValue) precedes(old FactValue) bool {
+	return cmp.Or(cmp.Compare(old.Provenance, v.Provenance), cmp.Compare(v.Rule, old.Rule), cmp.Compare(v.Why, old.Why)) < 0
 }
 
 func harmful(fact Fact, p Presence) bool {

@@ -19,6 +19,12 @@ const (
 
 // Message is the answer to the agent. decisionID ends it in brackets.
 func (d *Decision) Message(op *Operation, decisionID string) string {
+	if d.Grant == nil {
+		// An answer about no grant speaks of none; one that should name its grant and cannot is still an answer.
+		without := *d
+		without.Grant = &GrantRef{}
+		d = &without
+	}
 	subject := clean(fmt.Sprintf("%s %s %s", op.Verb, op.Target.ResourcePath(), clip(op.Target.Path(), maxPath)))
 	if op.Tool != "" {
 		subject = clean(clip(op.Tool, maxPath))
@@ -73,7 +79,7 @@ func (d *Decision) why(op *Operation) string {
 	case ReasonOutsideAuthority:
 		return "is outside the authority of this agent's session " + d.because()
 	case ReasonPermissionPending:
-		if d.Grant != nil && d.Grant.Waiting {
+		if d.Grant.Waiting {
 			return fmt.Sprintf("still waits in %s (%d of %d approvals, open until %s)", d.Grant.path(), d.Grant.Approvals, d.Grant.Required, stamp(d.Grant.Until))
 		}
 		return fmt.Sprintf("needs approval by %s %s", d.approvers(), d.because())
@@ -130,11 +136,11 @@ func (d *Decision) approvers() string {
 func (d *Decision) standing() string {
 	g := d.Grant
 	switch {
-	case g != nil && g.Successor != "":
+	case g.Successor != "":
 		return "Asked anew as " + grantPath(g.Successor)
-	case d.Reason == ReasonPermissionPending && g != nil && g.Waiting:
+	case d.Reason == ReasonPermissionPending && g.Waiting:
 		return ""
-	case d.Reason == ReasonPermissionPending && g != nil:
+	case d.Reason == ReasonPermissionPending && g.Name != "":
 		return fmt.Sprintf("Asked as %s, open until %s", g.path(), stamp(g.Until))
 	case d.Standing != "":
 		return upperFirst(strings.TrimRight(clip(d.Standing, maxDetail), ". "))
@@ -149,7 +155,7 @@ func (d *Decision) next(op *Operation) string {
 		return "leave this and go on; the same request is not asked again before " + stamp(d.Grant.AskAgain)
 	case d.Reason == ReasonTooManyPending:
 		return "wait until one of them is answered"
-	case d.Verdict == VerdictPending && d.Grant != nil:
+	case d.Verdict == VerdictPending && d.Grant.Name != "":
 		name := d.Grant.Name
 		if d.Grant.Successor != "" {
 			name = d.Grant.Successor
@@ -167,14 +173,23 @@ func (d *Decision) next(op *Operation) string {
 		return "stay inside the session's namespace and authority, or hand this step to a person"
 	case d.Reason == ReasonSuspended:
 		return "stop writing and report where you are; a person resumes"
-	default:
+	case refusals[d.Reason].next != "":
 		return refusals[d.Reason].next
+	case op.DryRun:
+		return "send it without the dry run; a person is asked then"
+	default:
+		return "run this command again unchanged, and it is asked anew"
 	}
 }
 
 func (g *GrantRef) path() string { return grantPath(g.Name) }
 
-func grantPath(name string) string { return "permissiongrant/" + name }
+func grantPath(name string) string {
+	if name == "" {
+		return "the grant"
+	}
+	return "permissiongrant/" + name
+}
 
 func (g *GrantRef) ended(reason Reason) string {
 	switch reason {

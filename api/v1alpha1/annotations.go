@@ -37,4 +37,8 @@ const (
 	// AnnotationUser on a Pod names the human whose work it does, where the session template says
 	// source PodAnnotation. It does not count when a governed identity wrote the pod template.
 	AnnotationUser = "stepbeyond.dev/user"
+
+	// AnnotationOpenedBy on an AgentSession is the authenticated username that created it, written by the server
+	// and never changed. The manager's own sessions have none.
+	AnnotationOpenedBy = "stepbeyond.dev/opened-by"
 )

@@ -33,7 +33,6 @@ func SessionName(owner v1alpha1.RootOwner) string {
 // Derive makes the session that a template gives a pod. The webhook answers with it until the object exists, and the
 // session controller creates exactly it, so both have one answer.
 func Derive(template v1alpha1.SessionTemplate, settings policystore.Namespace, pod *corev1.Pod, root v1alpha1.RootOwner, now time.Time) *v1alpha1.AgentSession {
-	profile := settings.Policy.Spec.WithProfileDefaults()
 	maxAge := time.Duration(template.MaxAgeSeconds) * time.Second
 	if maxAge == 0 {
 		maxAge = defaultMaxAge
@@ -56,7 +55,7 @@ func Derive(template v1alpha1.SessionTemplate, settings policystore.Namespace, p
 			Labels: map[string]string{v1alpha1.LabelTemplate: template.Name},
 		},
 		Spec: v1alpha1.AgentSessionSpec{
-			Identity: identity, UserName: user, ModelTier: profile.ModelTier, InitiativeMode: profile.Initiative.Mode,
+			Identity: identity, UserName: user, ModelTier: settings.ModelTier, InitiativeMode: settings.InitiativeMode,
 			Adapter: template.Adapter, Authority: *template.Authority.DeepCopy(),
 			DeadlineTime: metav1.NewTime(now.Add(maxAge).Truncate(time.Second)),
 		},

@@ -98,7 +98,7 @@ func (r *Resolver) Resolve(ctx context.Context, caller Caller, snapshot *policys
 	case pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "":
 		return missing(caller, namespace, policy.ReasonNoSession, "the pod was written by an agent, and such pods have no session of their own"), nil
 	}
-	root, err := RootOwner(ctx, r.Cached, pod)
+	root, err := RootOwner(ctx, cachedThenLive{r.Cached, r.Live}, pod)
 	if err != nil {
 		return Resolved{}, err
 	}
@@ -192,6 +192,20 @@ func missing(caller Caller, namespace string, reason policy.Reason, detail strin
 	return Resolved{View: policy.SessionView{
 		State: policy.SessionMissing, StateReason: reason, StateDetail: detail, Namespace: namespace, Username: caller.Username,
 	}}
+}
+
+// cachedThenLive reads what the cache does not have yet from the API server: a pod is often seen before its owner.
+type cachedThenLive struct {
+	client.Reader
+	live client.Reader
+}
+
+// Get implements client.Reader.
+func (r cachedThenLive) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if err := r.Reader.Get(ctx, key, object, options...); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return r.live.Get(ctx, key, object, options...)
 }
 
 // pod reads the pod of a token: from the cache, or live when the cache does not have it yet. nil means that it is gone or

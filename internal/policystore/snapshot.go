@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,9 @@ type Snapshot struct {
 	problems   map[types.UID][]policy.Problem
 	users      map[string]string
 
+	// nextExpiry is when the first exemption that counts now ends; zero when none does.
+	nextExpiry time.Time
+
 	clusterGenerations generations
 	policyGenerations  map[client.ObjectKey]objectGeneration
 }
@@ -50,6 +54,10 @@ type Namespace struct {
 	Policy *v1alpha1.AgentPolicy
 	// Templates for sessions in this namespace.
 	Templates []v1alpha1.SessionTemplate
+	// ModelTier and InitiativeMode of new sessions: the profile's, or the namespace's own where that is delegated; strict
+	// may always be set (requirement K-3). Empty without a profile.
+	ModelTier      v1alpha1.ModelTier
+	InitiativeMode v1alpha1.InitiativeMode
 }
 
 // Namespace returns what is known about a governed namespace; ok is false for one that is not governed.
@@ -190,6 +198,9 @@ func (b *assembly) addSubjects(object *v1alpha1.ClusterAgentPolicy) {
 		if exempt.ExpirationTime != nil && !b.in.Now.Before(exempt.ExpirationTime) {
 			continue
 		}
+		if end := exempt.ExpirationTime; end != nil && (b.snapshot.nextExpiry.IsZero() || end.Time.Before(b.snapshot.nextExpiry)) {
+			b.snapshot.nextExpiry = end.Time
+		}
 		b.snapshot.Scope.Exempt = append(b.snapshot.Scope.Exempt, enforcement.ServiceAccount{Namespace: exempt.Namespace, Name: exempt.Name})
 	}
 	for _, released := range governed.Released {
@@ -227,6 +238,8 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 	if profile, binding := b.profileOf(view.Profile, governing); profile != nil {
 		view.Policy, bound.Profile = profile, view.Profile
 		view.Templates = profile.Spec.SessionTemplates
+		defaults := profile.Spec.WithProfileDefaults()
+		view.ModelTier, view.InitiativeMode = defaults.ModelTier, defaults.Initiative.Mode
 		audit = binding.FloorEnforcement == v1alpha1.FloorEnforcementAudit
 		b.set.Profiles[view.Profile] = FromAgentPolicy(profile, true)
 	}
@@ -234,9 +247,7 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 		if b.compiles(own) {
 			converted := FromAgentPolicy(own, false)
 			bound.Policy = &converted
-			if len(own.Spec.SessionTemplates) > 0 && delegates(governing, v1alpha1.DelegableSessionTemplates) {
-				view.Templates = own.Spec.SessionTemplates
-			}
+			view.override(&own.Spec, governing)
 		} else {
 			bound.Profile, view.Policy = "", nil // its rules are unknown, so nothing governed passes here
 		}
@@ -248,6 +259,25 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 		return
 	}
 	b.snapshot.Scope.Namespaces = append(b.snapshot.Scope.Namespaces, namespace.Name)
+}
+
+// override takes from a namespace's own policy what the cluster policy delegates.
+func (n *Namespace) override(own *v1alpha1.AgentPolicySpec, governing *v1alpha1.ClusterAgentPolicy) {
+	if len(own.SessionTemplates) > 0 && delegates(governing, v1alpha1.DelegableSessionTemplates) {
+		n.Templates = own.SessionTemplates
+	}
+	if n.Policy == nil {
+		return
+	}
+	if own.ModelTier != "" && delegates(governing, v1alpha1.DelegableModelTier) {
+		n.ModelTier = own.ModelTier
+	}
+	if own.Initiative == nil || own.Initiative.Mode == "" {
+		return
+	}
+	if own.Initiative.Mode == v1alpha1.InitiativeModeStrict || delegates(governing, v1alpha1.DelegableInitiativeMode) {
+		n.InitiativeMode = own.Initiative.Mode
+	}
 }
 
 func (b *assembly) profileOf(label string, governing *v1alpha1.ClusterAgentPolicy) (*v1alpha1.AgentPolicy, v1alpha1.ProfileBinding) {

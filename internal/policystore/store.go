@@ -88,14 +88,15 @@ func (s *Store) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// exemptionRecheck bounds how long after its expiration time an exemption can still count.
-const exemptionRecheck = time.Minute
-
 func (s *Store) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if err := s.Rebuild(ctx, metav1.Now()); err != nil {
+	now := metav1.Now()
+	if err := s.Rebuild(ctx, now); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: exemptionRecheck}, nil
+	if end := s.Current().nextExpiry; !end.IsZero() {
+		return reconcile.Result{RequeueAfter: max(time.Second, end.Sub(now.Time))}, nil
+	}
+	return reconcile.Result{}, nil
 }
 
 // Rebuild lists everything, replaces invalid objects by their last valid generation and swaps the snapshot.

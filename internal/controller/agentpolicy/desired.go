@@ -138,18 +138,7 @@ func (in *input) settings(desired *v1alpha1.AgentPolicyStatus) {
 		return
 	}
 	desired.Profile = view.Profile
-	if view.Policy == nil {
-		return
-	}
-	defaults := view.Policy.Spec.WithProfileDefaults()
-	desired.ModelTier, desired.InitiativeMode = defaults.ModelTier, defaults.Initiative.Mode
-	if spec.ModelTier != "" && slices.Contains(in.delegated, v1alpha1.DelegableModelTier) {
-		desired.ModelTier = spec.ModelTier
-	}
-	if own := spec.Initiative; own != nil && own.Mode != "" &&
-		(own.Mode == v1alpha1.InitiativeModeStrict || slices.Contains(in.delegated, v1alpha1.DelegableInitiativeMode)) {
-		desired.InitiativeMode = own.Mode
-	}
+	desired.ModelTier, desired.InitiativeMode = view.ModelTier, view.InitiativeMode
 }
 
 // defect is true for reasons that only a change of the spec can cure (kstatus: Stalled).

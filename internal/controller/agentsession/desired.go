@@ -64,7 +64,7 @@ func (in input) opened(desired *v1alpha1.AgentSessionStatus) {
 	if desired.CreatedBy != "" {
 		return
 	}
-	if person := in.session.Annotations[annotationOpenedBy]; person != "" {
+	if person := in.session.Annotations[v1alpha1.AnnotationOpenedBy]; person != "" {
 		desired.CreatedBy, desired.UserSource = person, v1alpha1.UserSourceExplicit
 		return
 	}

@@ -7,12 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const (
-	fieldOwner = client.FieldOwner("stepbeyond-agentsession")
-
-	// annotationOpenedBy is stamped by the webhook on sessions that people open.
-	annotationOpenedBy = "stepbeyond.dev/opened-by"
-)
+const fieldOwner = client.FieldOwner("stepbeyond-agentsession")
 
 // Proof tells what the API server is proven to enforce.
 type Proof interface {

@@ -64,9 +64,9 @@ func TestTheStatusOfASessionFromATemplate(t *testing.T) {
 func TestASessionOpenedByAPersonNamesThePersonOnce(t *testing.T) {
 	checkout := namespace(t, "standard")
 	o := start(t)
-	session := opened(t, checkout, "by-hand", inAnHour(), map[string]string{"stepbeyond.dev/opened-by": "carla@acme.example"})
+	session := opened(t, checkout, "by-hand", inAnHour(), map[string]string{v1alpha1.AnnotationOpenedBy: "carla@acme.example"})
 	o.observe(t, session)
-	session.Annotations["stepbeyond.dev/opened-by"] = "mallory"
+	session.Annotations[v1alpha1.AnnotationOpenedBy] = "mallory"
 	if err := k8s.Update(t.Context(), session); err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -97,25 +95,7 @@ func prepare(ctx context.Context, plane *env.Env) error {
 	if err != nil {
 		return err
 	}
-	return plane.Apply(ctx, withPodTemplates(objects)...)
-}
-
-// withPodTemplates lets the canary send every probe.
-func withPodTemplates(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	role := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "Role",
-		"metadata": map[string]any{"name": "canary-podtemplates", "namespace": admission.CanaryNamespace},
-		"rules": []any{map[string]any{
-			"apiGroups": []any{""}, "resources": []any{"podtemplates"}, "verbs": []any{"create"},
-		}},
-	}}
-	binding := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": rbacv1.SchemeGroupVersion.String(), "kind": "RoleBinding",
-		"metadata": map[string]any{"name": "canary-podtemplates", "namespace": admission.CanaryNamespace},
-		"roleRef":  map[string]any{"apiGroup": rbacv1.GroupName, "kind": "Role", "name": "canary-podtemplates"},
-		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "canary", "namespace": admission.CanaryNamespace}},
-	}}
-	return append(objects, role, binding)
+	return plane.Apply(ctx, objects...)
 }
 
 // webhook refuses like the manager's own for want of a session, and lets writes of our own kinds pass.

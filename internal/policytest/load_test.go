@@ -1,0 +1,245 @@
+package policytest_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"stepbeyond.dev/stepbeyond/internal/policytest"
+)
+
+const policies = `
+apiVersion: stepbeyond.dev/v1alpha1
+kind: ClusterAgentPolicy
+metadata: {name: default}
+spec:
+  baselineVersion: v1
+  governed: {namespaceSelector: {matchExpressions: [{key: stepbeyond.dev/profile, operator: Exists}]}}
+  profiles: [{name: standard, agentPolicyName: standard, floorEnforcement: Enforce}]
+---
+apiVersion: stepbeyond.dev/v1alpha1
+kind: AgentPolicy
+metadata: {name: standard, namespace: stepbeyond-system}
+spec:
+  approvals: {requirements: [{name: one-person}]}
+  sessionTemplates:
+  - name: agent
+    serviceAccountName: agent
+    user: {source: Fixed, name: ana@acme.example}
+    authority: {stages: [understand, propose, execute], capabilities: [execute_local]}
+`
+
+const cases = `
+apiVersion: test.stepbeyond.dev/v1alpha1
+kind: PolicyTest
+metadata: {name: example}
+spec:
+  now: "2026-11-30T18:00:00Z"
+  sessions:
+  - {name: agent, namespace: checkout, profile: standard, template: agent}
+  cases:
+  - name: creating a ConfigMap is free
+    session: agent
+    operation:
+      kubernetes: {verb: create, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: checkout}}}
+    want: {class: AUTO, verdict: Allow}
+  - name: deleting one asks
+    session: agent
+    operation:
+      kubernetes: {verb: delete, resource: configmaps, namespace: checkout, name: web}
+    want: {class: ASK, verdict: Pending, requirements: [one-person]}
+`
+
+// edited is the example with one text of its two files replaced.
+func edited(t *testing.T, old, changed string) fstest.MapFS {
+	t.Helper()
+	if strings.Count(policies+cases, old) != 1 {
+		t.Fatalf("%q stands %d times in the example, want once", old, strings.Count(policies+cases, old))
+	}
+	return fstest.MapFS{
+		"policy.yaml": {Data: []byte(strings.ReplaceAll(policies, old, changed))},
+		"cases.yaml":  {Data: []byte(strings.ReplaceAll(cases, old, changed))},
+	}
+}
+
+func TestWhatIsWrongInTheFilesIsNamed(t *testing.T) {
+	for _, test := range []struct{ name, old, changed, want string }{
+		{"an unknown field of a case", "want: {class: AUTO,", "want: {clas: AUTO,", `cases.yaml: unknown field "spec.cases[0].want.clas"`},
+		{"an unknown kind of operation", "kubernetes: {verb: create,", "tool: {name: a,", `cases.yaml: unknown field "spec.cases[0].operation.tool"`},
+		{"a field that stands twice", "profile: standard, template", "profile: standard, profile: other, template", `"profile" already set`},
+		{"a type that does not fit", "  now: \"2026-11-30T18:00:00Z\"", "  now: 5", "cases.yaml: json: cannot unmarshal"},
+		{"no clock", "  now: \"2026-11-30T18:00:00Z\"\n", "", "cases.yaml: spec.now: is required"},
+		{"another kind", "kind: PolicyTest", "kind: PolicyTests", "cases.yaml: kind: is test.stepbeyond.dev/v1alpha1 PolicyTests, want"},
+		{"two cases of one name", "- name: deleting one asks", "- name: creating a ConfigMap is free", "cases.yaml: spec.cases[1].name:"},
+		{"a session that is not there", "free\n    session: agent", "free\n    session: agnt", `cases.yaml: spec.cases[0].session: there is no session "agnt"`},
+		{"a class that does not exist", "{class: ASK,", "{class: Ask,", `cases.yaml: spec.cases[1].want.class: "Ask" is none of`},
+		{"a verdict that does not exist", "verdict: Allow", "verdict: Allowed", `cases.yaml: spec.cases[0].want.verdict: "Allowed" is none of`},
+		{"a template that the profile lacks", "template: agent", "template: agnet", `cases.yaml: spec.sessions[0].template: namespace checkout with profile "standard" has no session template "agnet"`},
+		{"a profile that nobody binds", "profile: standard", "profile: standrad", `cases.yaml: spec.sessions[0].template: namespace checkout with profile "standrad" has no`},
+		{"a state that does not exist", "template: agent}", "template: agent, state: Paused}", `cases.yaml: spec.sessions[0].state: unknown state "Paused"`},
+		{"an object key that is none", "template: agent}", "template: agent, created: [web]}", `cases.yaml: spec.sessions[0].created[0]: "web" is not`},
+		{"a baseline that is not in force", "  now:", "  baselineVersion: v7\n  now:", "cases.yaml: spec.baselineVersion: is v7, and the policies put v1 in force"},
+		{"a file that is not there", "  now:", "  policies: [policies.yaml]\n  now:", "read policies.yaml"},
+
+		{"an unknown field of a policy", "serviceAccountName: agent", "serviceAccount: agent", `policy.yaml, document 2: unknown field "spec.sessionTemplates[0].serviceAccount"`},
+		{"an object that is no policy", "kind: AgentPolicy", "kind: AgentPolicies", "policy.yaml, document 2: kind: stepbeyond.dev/v1alpha1 AgentPolicies is no policy"},
+		{"a profile without a namespace", "{name: standard, namespace: stepbeyond-system}", "{name: standard}", "policy.yaml, document 2: metadata.namespace: is required"},
+		{"a namespace's own policy under another name", "namespace: stepbeyond-system", "namespace: checkout", "policy.yaml, document 2: metadata.name: outside stepbeyond-system the only name is default"},
+		{"a baseline that is not embedded", "baselineVersion: v1\n", "baselineVersion: v9\n", "policy.yaml: spec.baselineVersion (v9): this binary embeds v1"},
+		{
+			"an expression that does not compile", "  approvals: {requirements: [{name: one-person}]}\n",
+			"  rules: [{name: broken, class: ASK, match: {tools: [a]}, when: \"true &&\\n  objct == null\"}]\n",
+			"policy.yaml, document 2: spec.rules[0].when (broken), line 2, column 3: undeclared reference to 'objct'",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := policytest.Load(edited(t, test.old, test.changed))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Load: %v\nwant an error with: %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAnOperationThatCannotBeReadIsNamed(t *testing.T) {
+	for _, test := range []struct{ name, old, changed, want string }{
+		{"a verb that admission does not report", "verb: delete", "verb: patch", `cases.yaml: spec.cases[1] (deleting one asks): operation.kubernetes.verb: "patch" is none of`},
+		{"a creation without an object", "manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: checkout}}", "resource: configmaps", "operation.kubernetes.manifest: is required for create"},
+		{"an update without what was before", "verb: create", "verb: update", "operation.kubernetes.old: is required for update"},
+		{"a deletion without a resource", "resource: configmaps, ", "", "operation.kubernetes.resource: is required"},
+		{"an object of a wrong shape", "kind: ConfigMap, metadata: {name: web, namespace: checkout}", "kind: Pod, metadata: {name: web, namespace: checkout}, spec: {containers: yes}", "operation.kubernetes: object.spec.containers: must be a list"},
+		{"a manifest that is not there", "manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: checkout}}", "manifest: web.yaml", "operation.kubernetes.manifest: read web.yaml"},
+		{"a manifest outside the folder", "manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: checkout}}", "manifest: ../web.yaml", "operation.kubernetes.manifest: read ../web.yaml"},
+		{"a grant for a case that is not there", "asks\n    session: agent", "asks\n    grants: [{case: none}]\n    session: agent", `grants[0].case: there is no case "none"`},
+		{"a grant in a state that does not exist", "asks\n    session: agent", "asks\n    grants: [{state: Open}]\n    session: agent", `grants[0].state: unknown state "Open"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			suite, err := policytest.Load(edited(t, test.old, test.changed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err = suite.Run(); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Run: %v\nwant an error with: %s", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatDiffersIsShownWithItsReasons(t *testing.T) {
+	for _, test := range []struct {
+		name, old, changed string
+		position           int
+		want               []string // the beginning of each line
+	}{
+		{"nothing differs", "name: example}", "name: other}", 1, nil},
+		{"class and verdict", "{class: ASK, verdict: Pending, requirements: [one-person]}", "{class: AUTO, verdict: Allow}", 1, []string{
+			"class: want AUTO, got ASK", "verdict: want Allow, got Pending",
+			`the operation is delete configmaps of group "", checkout/web, origin Unknown`,
+			"because Destructive is Present, so ASK (baseline/delete-foreign): The object was not made by this session.",
+			"because Reversible is Unknown, so ASK",
+		}},
+		{"a requirement that is not there", "[one-person]}\n", "[one-person, two-people]}\n", 1, []string{
+			"requirements: want exactly [one-person, two-people], got [standard/one-person]", "the operation", "because", "because",
+		}},
+		{"a requirement too many", "requirements: [one-person]}\n", "requirements: []}\n", 1, []string{
+			"requirements: want exactly [], got [standard/one-person]", "the operation", "because", "because",
+		}},
+		{"a reason, a rule, a text and a next step", "requirements: [one-person]}\n", "reasons: [External], rules: [default/a], detail: [abc], next: xyz}\n", 1, []string{
+			"reasons: want External, got [PermissionPending, Destructive, Reversible]",
+			"rules: want default/a, got [baseline/delete-foreign]",
+			`detail: want the text "abc", got "Pending: delete configmaps checkout/web needs approval by a person (Destructive;`,
+			`next: want the text "xyz", got "go on with other work;`, "the operation", "because", "because",
+		}},
+		{"what is allowed has no message", "{class: AUTO, verdict: Allow}", "{class: AUTO, verdict: Allow, next: xyz}", 0, []string{
+			"next: want a message, got none, because the operation is allowed", "the operation",
+		}},
+		{"a disclosure that is not made", "{class: AUTO, verdict: Allow}", "{class: AUTO, verdict: Allow, disclosures: [foreign]}", 0, []string{
+			"disclosures: want [foreign], got []", "the operation",
+		}},
+		{"a rule that would not have matched", "{class: AUTO, verdict: Allow}", "{class: AUTO, verdict: Allow, wouldBe: {class: ASK, rules: [a]}}", 0, []string{
+			"wouldBe.class: want ASK, got ", "wouldBe.rules: want exactly [a], got []", "the operation",
+		}},
+		{"the second answer", "requirements: [one-person]}\n", "requirements: [one-person]}\n    wantAgain: {class: ASK, verdict: Allow}\n", 1, []string{
+			"again: verdict: want Allow, got Pending", "again: the operation", "again: because", "again: because",
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			suite, err := policytest.Load(edited(t, test.old, test.changed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			results, err := suite.Run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := results[test.position].Differences
+			for i := range got {
+				if i < len(test.want) && strings.HasPrefix(got[i], test.want[i]) {
+					got[i] = test.want[i]
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSchemaDefaultsAreThoseOfTheCRDs compares what an offline test assumes with what an API server fills in.
+func TestSchemaDefaultsAreThoseOfTheCRDs(t *testing.T) {
+	want := map[string]string{
+		"stepbeyond.dev_agentpolicies.yaml: spec.rulesEnforcement":                "Enforce",
+		"stepbeyond.dev_agentpolicies.yaml: spec.approvals.requirements.required": "1",
+		"stepbeyond.dev_agentpolicies.yaml: spec.sessionTemplates.lifetime":       "Workload",
+		"stepbeyond.dev_agentpolicies.yaml: spec.sessionTemplates.maxAgeSeconds":  "172800",
+	}
+	got := map[string]string{}
+	for _, file := range []string{"stepbeyond.dev_agentpolicies.yaml", "stepbeyond.dev_clusteragentpolicies.yaml"} {
+		content, err := os.ReadFile(filepath.Join("../../config/crd/bases", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd struct {
+			Spec struct {
+				Versions []struct {
+					Schema struct {
+						OpenAPIV3Schema schema `yaml:"openAPIV3Schema"`
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal(content, &crd); err != nil {
+			t.Fatal(err)
+		}
+		for _, version := range crd.Spec.Versions {
+			version.Schema.OpenAPIV3Schema.defaults(file+": ", got)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("defaults of the schema (-in setSchemaDefaults +in the CRDs):\n%s", diff)
+	}
+}
+
+type schema struct {
+	Default    any
+	Items      *schema
+	Properties map[string]*schema
+}
+
+func (s *schema) defaults(at string, found map[string]string) {
+	if s.Default != nil {
+		found[strings.TrimSuffix(at, ".")] = fmt.Sprint(s.Default)
+	}
+	if s.Items != nil {
+		s.Items.defaults(at, found)
+	}
+	for name, property := range s.Properties {
+		property.defaults(at+name+".", found)
+	}
+}

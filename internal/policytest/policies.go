@@ -1,0 +1,163 @@
+package policytest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/enforcement"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/policy"
+)
+
+// policies are the objects that a test decides under.
+type policies struct {
+	input policystore.Input
+	// places of the objects by UID, for errors.
+	places map[types.UID]string
+}
+
+// readPolicies reads every document of the files and adds the API server's defaults.
+func readPolicies(folder fs.FS, files []string) (*policies, error) {
+	p := &policies{places: map[types.UID]string{}}
+	var problems []error
+	for _, file := range files {
+		found, err := documents(folder, file)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		for _, d := range found {
+			if err := p.add(d); err != nil {
+				problems = append(problems, err)
+			}
+		}
+	}
+	return p, errors.Join(problems...)
+}
+
+func (p *policies) add(d document) error {
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(d.source, &kind); err != nil {
+		return fmt.Errorf("%s: %w", d.place, err)
+	}
+	var object client.Object
+	switch kind.APIVersion + "/" + kind.Kind {
+	case v1alpha1.GroupVersion.String() + "/ClusterAgentPolicy":
+		object = &v1alpha1.ClusterAgentPolicy{}
+	case v1alpha1.GroupVersion.String() + "/AgentPolicy":
+		object = &v1alpha1.AgentPolicy{}
+	case "v1/Namespace":
+		object = &corev1.Namespace{}
+	default:
+		return fmt.Errorf("%s: kind: %s %s is no policy: want ClusterAgentPolicy or AgentPolicy of %s, or Namespace of v1",
+			d.place, kind.APIVersion, kind.Kind, v1alpha1.GroupVersion)
+	}
+	if err := d.decode(object); err != nil {
+		return err
+	}
+	if object.GetName() == "" {
+		return fmt.Errorf("%s: metadata.name: is required", d.place)
+	}
+	return p.keep(d, kind.Kind, object)
+}
+
+// keep gives the object what an API server gives it: a UID, a generation and the defaults of its schema.
+func (p *policies) keep(d document, kind string, object client.Object) error {
+	id := types.UID(kind + " " + client.ObjectKeyFromObject(object).String())
+	if other, twice := p.places[id]; twice {
+		return fmt.Errorf("%s: %s %s stands in %s already", d.place, kind, object.GetName(), other)
+	}
+	p.places[id] = d.place
+	object.SetUID(id)
+	object.SetGeneration(1)
+	switch object := object.(type) {
+	case *v1alpha1.ClusterAgentPolicy:
+		p.input.Cluster = append(p.input.Cluster, *object)
+	case *v1alpha1.AgentPolicy:
+		switch {
+		case object.Namespace == "":
+			return fmt.Errorf("%s: metadata.namespace: is required: %s for a profile", d.place, enforcement.SystemNamespace)
+		case object.Namespace != enforcement.SystemNamespace && object.Name != policystore.NamespacePolicyName:
+			return fmt.Errorf("%s: metadata.name: outside %s the only name is %s", d.place, enforcement.SystemNamespace, policystore.NamespacePolicyName)
+		}
+		setSchemaDefaults(&object.Spec)
+		p.input.Policies = append(p.input.Policies, *object)
+	case *corev1.Namespace:
+		p.input.Namespaces = append(p.input.Namespaces, *object)
+	}
+	return nil
+}
+
+// setSchemaDefaults fills in what the CRD's schema does; a test compares the two.
+func setSchemaDefaults(spec *v1alpha1.AgentPolicySpec) {
+	if spec.RulesEnforcement == "" {
+		spec.RulesEnforcement = v1alpha1.EnforcementEnforce
+	}
+	if spec.Approvals != nil {
+		for i := range spec.Approvals.Requirements {
+			if r := &spec.Approvals.Requirements[i]; r.Required == 0 {
+				r.Required = 1
+			}
+		}
+	}
+	for i := range spec.SessionTemplates {
+		template := &spec.SessionTemplates[i]
+		if template.Lifetime == "" {
+			template.Lifetime = v1alpha1.SessionLifetimeWorkload
+		}
+		if template.MaxAgeSeconds == 0 {
+			template.MaxAgeSeconds = defaultMaxAgeSeconds
+		}
+	}
+}
+
+const defaultMaxAgeSeconds = 172800
+
+// label puts a session's namespace under its profile.
+func (p *policies) label(s *Session) error {
+	position := slices.IndexFunc(p.input.Namespaces, func(n corev1.Namespace) bool { return n.Name == s.Namespace })
+	if position < 0 {
+		position = len(p.input.Namespaces)
+		p.input.Namespaces = append(p.input.Namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})
+	}
+	if s.Profile == "" {
+		return nil
+	}
+	namespace := &p.input.Namespaces[position]
+	if has := namespace.Labels[v1alpha1.LabelProfile]; has != "" && has != s.Profile {
+		return fmt.Errorf("profile: namespace %s has profile %s already", s.Namespace, has)
+	}
+	metav1.SetMetaDataLabel(&namespace.ObjectMeta, v1alpha1.LabelProfile, s.Profile)
+	return nil
+}
+
+// snapshot compiles the policies. A policy that would not come into force is an error: it cannot be tested.
+func (p *policies) snapshot(now metav1.Time) (*policystore.Snapshot, error) {
+	p.input.Now = now
+	snapshot, err := policystore.Build(p.input)
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	refuse := func(id types.UID, found []policy.Problem) {
+		for _, problem := range found {
+			problems = append(problems, fmt.Errorf("%s: spec.%w", p.places[id], problem))
+		}
+	}
+	for i := range p.input.Cluster {
+		refuse(p.input.Cluster[i].UID, snapshot.Problems(p.input.Cluster[i].UID))
+	}
+	for i := range p.input.Policies {
+		// Also those that no namespace of the test is bound to.
+		refuse(p.input.Policies[i].UID, policystore.CheckAgentPolicy(&p.input.Policies[i]))
+	}
+	return snapshot, errors.Join(problems...)
+}

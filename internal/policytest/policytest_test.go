@@ -1,0 +1,41 @@
+package policytest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stepbeyond.dev/stepbeyond/internal/policytest"
+)
+
+// TestScenarios runs every folder of policy/testdata.
+func TestScenarios(t *testing.T) {
+	const root = "../../policy/testdata"
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		t.Run(entry.Name(), func(t *testing.T) {
+			suite, err := policytest.Load(os.DirFS(filepath.Join(root, entry.Name())))
+			if err != nil {
+				t.Fatal(err)
+			}
+			results, err := suite.Run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, result := range results {
+				t.Run(result.Name, func(t *testing.T) {
+					if len(result.Differences) > 0 {
+						t.Error(strings.Join(result.Differences, "\n"))
+					}
+				})
+			}
+		})
+	}
+}
