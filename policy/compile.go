@@ -43,6 +43,8 @@ type Engine struct {
 type namespaceLayer struct {
 	profile *compiled // nil when the namespace's profile is not in the set
 	own     *compiled // nil when it has none
+	// all that counts for operations of the namespace's sessions inside it: most operations are, and need no list made.
+	all []*compiled
 }
 
 // compiled is one policy with its index.
@@ -95,6 +97,7 @@ func Compile(set Set) (*Engine, []Problem) {
 		if namespace.Policy != nil {
 			layer.own = build(namespace.Policy)
 		}
+		layer.all = engine.join(layer)
 		engine.namespaces[name] = layer
 	}
 	if len(problems) > 0 {
@@ -147,10 +150,17 @@ func (e *Engine) Governs(namespace string) bool {
 // layers lists the policies that count for an operation: the baseline, the cluster's, and those of the session's and
 // of the target's namespace, each once (design section 4).
 func (e *Engine) layers(sessionNamespace, targetNamespace string) []*compiled {
-	layers := make([]*compiled, 0, len(e.cluster)+5)
+	session := e.namespaces[sessionNamespace]
+	if session.all != nil && (targetNamespace == "" || targetNamespace == sessionNamespace) {
+		return session.all
+	}
+	return e.join(session, e.namespaces[targetNamespace])
+}
+
+func (e *Engine) join(namespaces ...namespaceLayer) []*compiled {
+	layers := make([]*compiled, 0, len(e.cluster)+1+2*len(namespaces))
 	layers = append(append(layers, e.baseline), e.cluster...)
-	for _, name := range []string{sessionNamespace, targetNamespace} {
-		layer := e.namespaces[name]
+	for _, layer := range namespaces {
 		for _, c := range []*compiled{layer.profile, layer.own} {
 			if c != nil && !slices.Contains(layers, c) {
 				layers = append(layers, c)

@@ -14,7 +14,6 @@ func (e *Engine) Decide(op Operation, session SessionView, now time.Time) Decisi
 	layers := e.layers(session.Namespace, op.Target.Namespace)
 	c := classify(layers, &op, &session)
 	d := Decision{Class: c.class, Stage: op.Stage, Details: c.details, WouldBe: c.wouldBe}
-	d.Policies, d.PolicyIdentity = identityOf(layers)
 	q := &question{op: &op, session: &session, class: c, layers: layers, now: now, engine: e, decision: &d}
 	for _, guard := range guards {
 		if guard(q) {
@@ -118,6 +117,8 @@ func guardAsk(q *question) bool {
 	if q.class.class != ClassAsk {
 		return false
 	}
+	// Only a grant is bound to policies, so only a question pays for their digest.
+	q.decision.Policies, q.decision.PolicyIdentity = identityOf(q.layers)
 	q.decision.Approvals = joinApprovals(q.layers, q.class)
 	if q.session.UID == "" {
 		return q.answer(VerdictDeny, ReasonSessionPending)

@@ -26,7 +26,8 @@ type Decision struct {
 	Recovery string
 	// Standing explains the state of a session or of a missing policy in literal text; may be empty.
 	Standing string
-	// Policies that contributed, in a fixed order, and the identity over them and the baseline.
+	// Policies that contributed, in a fixed order, and the identity over them and the baseline; of an ASK only, because
+	// nothing else is bound to them.
 	Policies       []PolicyID
 	PolicyIdentity string
 }

@@ -55,8 +55,12 @@ func (x *selectorIndex) addKubernetes(position int, s *KubernetesSelector) {
 
 // candidates calls yield with the position of every rule that could match, possibly more than once.
 func (x *selectorIndex) candidates(op *Operation, yield func(position int)) {
-	for _, position := range x.tools[op.Tool] {
-		yield(position)
+	if op.Tool != "" {
+		for _, tool := range [2]string{op.Tool, "*"} {
+			for _, position := range x.tools[tool] {
+				yield(position)
+			}
+		}
 	}
 	if op.Kubernetes == nil || len(x.kubernetes) == 0 {
 		return

@@ -15,6 +15,8 @@ const (
 	maxMessage = 480
 	maxPath    = 140
 	maxDetail  = 160
+	// maxDisclosure leaves room for the decision's ID in the 256 bytes that the API server keeps of a warning.
+	maxDisclosure = 230
 )
 
 // Message is the answer to the agent. decisionID ends it in brackets.
@@ -66,8 +68,8 @@ func (d *Decision) because() string {
 		parts = append(parts, "rule "+first.Rule)
 	}
 	text := strings.Join(parts, "; ")
-	if first.Why != "" {
-		text += ": " + strings.TrimRight(clip(first.Why, maxDetail), ". ")
+	if why := strings.Trim(clip(first.Why, maxDetail), ". "); why != "" {
+		text += ": " + why
 	}
 	return "(" + text + ")"
 }
@@ -165,7 +167,7 @@ func (d *Decision) next(op *Operation) string {
 			return fmt.Sprintf("send the approved change, or go on with other work until %q shows Approved", command)
 		}
 		return fmt.Sprintf("go on with other work; when %q shows Approved, run this command again unchanged", command)
-	case d.Recovery != "":
+	case strings.Trim(d.Recovery, ". ") != "":
 		return clip(d.Recovery, maxDetail)
 	case d.Reason == ReasonForbidden:
 		return "leave it out, or hand the manifest to a person who may do this"
@@ -230,13 +232,13 @@ func disclosure(op *Operation, details []Detail) string {
 		writer = fmt.Sprintf(" (last writer: %s)", clip(op.Target.LastWriter, 60))
 	}
 	if op.Target.Origin != OriginThisSession {
-		return clean("disclosed: " + what + " was not made by this session" + writer)
+		return clean(clip("disclosed: "+what+" was not made by this session"+writer, maxDisclosure))
 	}
 	why := "it rests on an assumption"
 	if len(details) > 0 && details[0].Why != "" {
 		why = details[0].Why
 	}
-	return clean("disclosed: " + what + ": " + why)
+	return clean(clip("disclosed: "+what+": "+why, maxDisclosure))
 }
 
 func at(t time.Time) string {

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,7 @@ func drawOperation(t *rapid.T) policy.Operation {
 		Subresource: rapid.SampledFrom([]string{"", "", "scale"}).Draw(t, "subresource"), Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace"),
 		Name: rapid.SampledFrom(names).Draw(t, "name"), Origin: rapid.SampledFrom(origins).Draw(t, "origin"),
 	}
+	op.Digest = rapid.SampledFrom([]string{"v1:digest", "v1:digest", "v1:digest", ""}).Draw(t, "digest")
 	op.Kubernetes.Object["spec"] = map[string]any{"replicas": rapid.Int64Range(0, 5).Draw(t, "replicas")}
 	if rapid.Bool().Draw(t, "is a tool call") {
 		op.Tool, op.Kubernetes = "mcp:a", nil
@@ -129,8 +131,10 @@ func drawSession(t *rapid.T) policy.SessionView {
 	s.Namespace = rapid.SampledFrom([]string{"checkout", "checkout", "payments", "unbound", "elsewhere"}).Draw(t, "session namespace")
 	s.UID = rapid.SampledFrom([]string{"uid-agent", "uid-agent", ""}).Draw(t, "session uid")
 	s.Authority.Stages = some(t, "stages", stages, 4)
-	s.Authority.Kubernetes = drawMatch(t).Kubernetes
-	s.Deadline = rapid.SampledFrom([]time.Time{{}, now, now.Add(time.Second)}).Draw(t, "deadline")
+	if rapid.IntRange(0, 3).Draw(t, "narrow") == 0 {
+		s.Authority.Kubernetes = drawMatch(t).Kubernetes
+	}
+	s.Deadline = rapid.SampledFrom([]time.Time{{}, now.Add(time.Second), now.Add(time.Hour), now}).Draw(t, "deadline")
 	return s
 }
 
@@ -179,8 +183,8 @@ func TestEveryOperationHasOneAnswer(t *testing.T) {
 		if d.Class > policy.ClassAuto && (len(d.Details) == 0 || d.Details[0].Class != d.Class) {
 			t.Fatalf("class %s has no reason of that class first: %+v", d.Class, d.Details)
 		}
-		if d.PolicyIdentity != identity {
-			t.Fatalf("identity %s differs from that of the namespaces, %s", d.PolicyIdentity, identity)
+		if bound := d.AskNew || d.Grant != nil; d.PolicyIdentity != identity && (bound || d.PolicyIdentity != "") {
+			t.Fatalf("identity %q differs from that of the namespaces, %s", d.PolicyIdentity, identity)
 		}
 		if again := engine.Decide(op, s, now); !cmp.Equal(d, again) {
 			t.Fatalf("the same question has another answer:\n%s", cmp.Diff(d, again))
@@ -241,7 +245,8 @@ func TestAGrantOpensNothingButItsOwnQuestion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		engine, op, s := compile(t, drawSet(t)), drawOperation(t), drawSession(t)
 		without := engine.Decide(op, s, now)
-		g := drawGrant(t, &op, &s, without.PolicyIdentity)
+		_, identity := engine.Identity(s.Namespace, op.Target.Namespace)
+		g := drawGrant(t, &op, &s, identity)
 		s.Grant = g
 		with := engine.Decide(op, s, now)
 		if with.Class != without.Class {
@@ -251,7 +256,7 @@ func TestAGrantOpensNothingButItsOwnQuestion(t *testing.T) {
 			t.Fatalf("the grant opens FORBIDDEN")
 		}
 		fits := g.State == policy.GrantApproved && g.Digest == op.Digest && g.Digest != "" && g.Stage == op.Stage && g.Requester == s.Username &&
-			g.SessionUID == s.UID && s.UID != "" && g.Epoch == s.Epoch && g.PolicyIdentity == with.PolicyIdentity && now.Before(g.Expiration) && g.UsesLeft > 0
+			g.SessionUID == s.UID && s.UID != "" && g.Epoch == s.Epoch && g.PolicyIdentity == identity && now.Before(g.Expiration) && g.UsesLeft > 0
 		if opened := with.Verdict == policy.VerdictAllow && without.Verdict != policy.VerdictAllow; opened && !fits {
 			t.Fatalf("a grant that does not fit is used: %+v", g)
 		}
@@ -260,6 +265,54 @@ func TestAGrantOpensNothingButItsOwnQuestion(t *testing.T) {
 		}
 		if fits && with.Class == policy.ClassAsk && without.Reason == policy.ReasonPermissionPending && with.Reason != policy.ReasonGranted {
 			t.Fatalf("a grant that fits is refused: %s", with.Reason)
+		}
+	})
+}
+
+// selects says in the plainest way what a selector means.
+func selects(s policy.KubernetesSelector, op *policy.Operation) bool {
+	t := &op.Target
+	any := func(list []string, fits func(entry string) bool) bool {
+		return len(list) == 0 || slices.ContainsFunc(list, fits)
+	}
+	path := t.Resource
+	if t.Subresource != "" {
+		path += "/" + t.Subresource
+	}
+	return op.Kubernetes != nil &&
+		any(s.Groups, func(e string) bool { return e == "*" || e == t.Group }) &&
+		any(s.Resources, func(e string) bool { return e == "*" || e == path || e == t.Resource+"/*" && t.Subresource != "" }) &&
+		any(s.Names, func(e string) bool {
+			return e == "*" || t.Name != "" && (e == t.Name || strings.HasSuffix(e, "*") && strings.HasPrefix(t.Name, e[:len(e)-1]))
+		}) &&
+		(len(s.Verbs) == 0 || slices.Contains(s.Verbs, op.Verb)) && (len(s.Origins) == 0 || slices.Contains(s.Origins, t.Origin))
+}
+
+// Proves C-5: exactly the rules and entries whose selector fits count, however they are indexed, and each is named.
+func TestExactlyTheRulesThatFitCount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p, op := policy.Policy{}, drawOperation(t)
+		op.Facts = harmless()
+		var want []string
+		for i := range rapid.IntRange(1, 8).Draw(t, "rules") {
+			rule := policy.Rule{Name: fmt.Sprint(i), Class: policy.ClassAsk, Enforcement: policy.EnforcementEnforce, Match: drawMatch(t)}
+			p.Rules = append(p.Rules, rule)
+			fits := op.Tool != "" && (slices.Contains(rule.Match.Tools, op.Tool) || slices.Contains(rule.Match.Tools, "*"))
+			for _, selector := range rule.Match.Kubernetes {
+				fits = fits || selects(selector, &op)
+			}
+			if fits {
+				want = append(want, "default/"+rule.Name)
+			}
+		}
+		s := session()
+		op.Capability, op.Stage = policy.CapabilityExecuteLocal, policy.StageExecute
+		var got []string
+		for _, detail := range compile(t, under(p)).Decide(op, s, now).Details {
+			got = append(got, detail.Rule)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("rules (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -33,27 +33,33 @@ type Enforce struct {
 }
 
 // Handle implements admission.Handler.
-func (e *Enforce) Handle(ctx context.Context, req admission.Request) (response admission.Response) {
+func (e *Enforce) Handle(ctx context.Context, req admission.Request) admission.Response {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	started := e.Now()
 	id := newDecisionID(started)
-	op, decision := unread(&req), policy.Decision{}
+	decision, response := e.answer(ctx, &req, id)
+	observe(entryEnforce, &decision, e.Now().Sub(started))
+	return response
+}
+
+// answer decides and words the decision. A failure or a panic on the way is a refusal; what is known of the class stays.
+func (e *Enforce) answer(ctx context.Context, req *admission.Request, id string) (decision policy.Decision, response admission.Response) {
+	op := unread(req)
 	defer func() {
 		if r := recover(); r != nil {
 			// The value of a panic can hold request data: it is named by its type only.
 			ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic of type %T", r), "Deciding failed", "decision", id)
-			decision = policy.Refuse(decision.Class, policy.ReasonUndecided, "")
+			decision, op = policy.Refuse(decision.Class, policy.ReasonUndecided, ""), unread(req)
+			response = respond(&decision, &op, id)
 		}
-		observe(entryEnforce, &decision, e.Now().Sub(started))
-		response = respond(&decision, &op, id)
 	}()
-	decision, err := e.decide(ctx, &req, &op, id)
+	decision, err := e.decide(ctx, req, &op, id)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "Deciding failed", "decision", id)
 		decision = policy.Refuse(decision.Class, policy.ReasonUndecided, "")
 	}
-	return response
+	return decision, respond(&decision, &op, id)
 }
 
 // decide asks the engine, and the grant protocol where the engine's answer depends on a grant. It writes the operation
@@ -106,6 +112,7 @@ func (e *Enforce) understand(ctx context.Context, request *kube.Request, resolve
 	request.Parent = found.Parent
 	understood, err := kube.Operation(*request, kube.Known{
 		Origin: found.Origin, LastWriter: found.LastWriter, Recreated: found.Recreated,
+		ScaleTarget: found.ScaleTarget, OwnClaims: found.OwnClaims,
 		SessionNamespaces: resolved.View.Authority.Namespaces,
 	})
 	if err != nil {

@@ -11,7 +11,10 @@ import (
 
 // Entries as metrics name them.
 const (
-	entryEnforce = "enforce"
+	entryEnforce      = "enforce"
+	entryOrigin       = "origin"
+	entryObjects      = "objects"
+	entryObjectsStamp = "objects-stamp"
 )
 
 var (

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -27,8 +29,6 @@ import (
 	"stepbeyond.dev/stepbeyond/policy"
 )
 
-const entryObjects = "objects"
-
 // Resources of our own API group.
 const (
 	resourceGrants          = "permissiongrants"
@@ -41,8 +41,10 @@ const (
 // schemas have the first word; this looks at what they cannot see: the caller, other objects and expressions.
 type Objects struct {
 	Store *policystore.Store
-	// Reader reads cluster policies and namespaces; a cache will do.
+	// Reader reads cluster policies; a cache will do.
 	Reader client.Reader
+	// Live reads namespaces that a cache may not have yet.
+	Live client.Reader
 	// Access asks the API server what a caller may do.
 	Access Access
 	Now    func() time.Time
@@ -70,6 +72,7 @@ type objectReview struct {
 	caller   identity.Caller
 	snapshot *policystore.Snapshot
 	reader   client.Reader
+	live     client.Reader
 	access   Access
 	now      time.Time
 }
@@ -79,10 +82,10 @@ var errUnreadable = errors.New("cannot be read as its kind")
 
 // Handle implements admission.Handler.
 func (o *Objects) Handle(ctx context.Context, req admission.Request) admission.Response {
-	return answerObject(ctx, &req, o.Now, func(ctx context.Context) (admission.Response, error) {
+	return answerObject(ctx, entryObjects, &req, o.Now, func(ctx context.Context) (admission.Response, error) {
 		r := &objectReview{
 			req: &req, caller: identity.Caller{UserInfo: req.UserInfo}, snapshot: o.Store.Current(),
-			reader: o.Reader, access: o.Access, now: o.Now(),
+			reader: o.Reader, live: o.Live, access: o.Access, now: o.Now(),
 		}
 		if refused := r.refusedCaller(); refused != nil {
 			return r.refuse(refused), nil
@@ -92,7 +95,7 @@ func (o *Objects) Handle(ctx context.Context, req admission.Request) admission.R
 }
 
 // answerObject bounds an answer in time and turns whatever goes wrong on the way into a refusal with a reason.
-func answerObject(ctx context.Context, req *admission.Request, now func() time.Time, answer func(context.Context) (admission.Response, error)) (response admission.Response) {
+func answerObject(ctx context.Context, entry string, req *admission.Request, now func() time.Time, answer func(context.Context) (admission.Response, error)) (response admission.Response) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	started := now()
@@ -109,7 +112,7 @@ func answerObject(ctx context.Context, req *admission.Request, now func() time.T
 		if response.Allowed {
 			verdict.Verdict = policy.VerdictAllow
 		}
-		observe(entryObjects, &verdict, now().Sub(started))
+		observe(entry, &verdict, now().Sub(started))
 	}()
 	response, err := answer(ctx)
 	if err == nil {
@@ -125,7 +128,8 @@ func answerObject(ctx context.Context, req *admission.Request, now func() time.T
 }
 
 // refusedCaller refuses before anything is looked at: until policies are loaded nobody knows who is governed, and a
-// governed identity writes no object of ours, whatever RBAC says. The floor refuses it as well; this is the second line.
+// governed identity writes no object of ours, whatever RBAC says. For identities that the snapshot governs this is a
+// second line behind the floor. One whose namespace lost its label is known to the floor alone, which keeps it in scope.
 func (r *objectReview) refusedCaller() *policy.Decision {
 	var refused policy.Decision
 	switch {
@@ -170,8 +174,10 @@ func (r *objectReview) validate(ctx context.Context) (admission.Response, error)
 	switch r.req.Resource.Resource {
 	case resourceGrants:
 		found, refused, err = r.grant(ctx)
+		found = append(found, r.changedLabels()...)
 	case resourceSessions:
-		found, err = r.session()
+		found, err = r.session(ctx)
+		found = append(found, r.changedLabels()...)
 	case resourceClusterPolicies:
 		found, err = r.clusterPolicy(ctx)
 	case resourcePolicies:
@@ -190,6 +196,29 @@ func (r *objectReview) validate(ctx context.Context) (admission.Response, error)
 	default:
 		return allowedObject(), nil
 	}
+}
+
+// changedLabels refuses another value of a label by which the manager finds sessions and grants: the server writes them
+// when it makes the object, and a session that a person opens has none.
+func (r *objectReview) changedLabels() field.ErrorList {
+	object, old, err := read[metav1.PartialObjectMetadata](r.req)
+	if err != nil {
+		return nil // what cannot be read as its kind is refused for that
+	}
+	if old == nil {
+		old = &metav1.PartialObjectMetadata{}
+	}
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(object.Labels)), maps.Keys(old.Labels))
+	slices.Sort(keys)
+	var found field.ErrorList
+	for _, key := range slices.Compact(keys) {
+		now, has := object.Labels[key]
+		before, had := old.Labels[key]
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") && (has != had || now != before) {
+			found = append(found, field.Forbidden(field.NewPath("metadata", "labels").Key(key), "is written by the server; leave it as it is"))
+		}
+	}
+	return found
 }
 
 func allowedObject() admission.Response {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -22,7 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/policy"
 )
 
 var now = time.Date(2026, 11, 30, 18, 20, 10, 0, time.UTC)
@@ -201,7 +204,7 @@ func said(response admission.Response) string {
 
 func objectsFor(t *testing.T, c *cluster, access Access) *Objects {
 	t.Helper()
-	return &Objects{Store: loaded(t, c), Reader: c, Access: access, Now: func() time.Time { return now }}
+	return &Objects{Store: loaded(t, c), Reader: c, Live: c, Access: access, Now: func() time.Time { return now }}
 }
 
 // Proves F-1, G-3.
@@ -238,7 +241,10 @@ func TestWhoMayWriteObjectsOfOurs(t *testing.T) {
 
 // Proves F-1.
 func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
-	profile := &v1alpha1.AgentPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "checkout", Name: "default"}}
+	// Whether the namespace joins just now is read live.
+	own := &v1alpha1.AgentPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "free", Name: "default"}, Spec: v1alpha1.AgentPolicySpec{ModelTier: v1alpha1.ModelTierSmall},
+	}
 	tests := []struct {
 		name    string
 		objects func(t *testing.T) *Objects
@@ -248,7 +254,7 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 		{
 			name:    "before a snapshot is loaded",
 			objects: func(*testing.T) *Objects { return &Objects{Store: &policystore.Store{}, Now: time.Now} },
-			want:    "403 PolicyNotLoaded: Denied: create agentpolicies checkout/default is refused: Step Beyond is starting and has no policy yet; nothing was asked. Next: run this command again in 10 seconds.",
+			want:    "403 PolicyNotLoaded: Denied: create agentpolicies free/default is refused: Step Beyond is starting and has no policy yet; nothing was asked. Next: run this command again in 10 seconds.",
 		},
 		{
 			name: "when the cluster cannot be read",
@@ -256,36 +262,36 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 				objects := objectsFor(t, governedCluster(), nil)
 				broken := governedCluster()
 				broken.err = errors.New("timeout at s3cr3t")
-				objects.Reader = broken
+				objects.Live = broken
 				return objects
 			},
-			want: "403 Undecided: Denied: create agentpolicies checkout/default is refused: deciding failed. Next: run this command again in 10 seconds; if it stays, a person reads the manager's log under this decision.",
+			want: "403 Undecided: Denied: create agentpolicies free/default is refused: deciding failed. Next: run this command again in 10 seconds; if it stays, a person reads the manager's log under this decision.",
 		},
 		{
 			name: "when the handler panics",
 			objects: func(t *testing.T) *Objects {
 				objects := objectsFor(t, governedCluster(), nil)
-				objects.Reader = nil
+				objects.Live = nil
 				return objects
 			},
-			want: "403 Undecided: Denied: create agentpolicies checkout/default is refused: deciding failed. Next: run this command again in 10 seconds; if it stays, a person reads the manager's log under this decision.",
+			want: "403 Undecided: Denied: create agentpolicies free/default is refused: deciding failed. Next: run this command again in 10 seconds; if it stays, a person reads the manager's log under this decision.",
 		},
 		{
 			name:    "an object that is not of its kind",
 			objects: func(t *testing.T) *Objects { return objectsFor(t, governedCluster(), nil) },
 			change:  func(req *admission.Request) { req.Object.Raw = []byte(`{"spec":{"rules":"s3cr3t"}}`) },
-			want:    "403 Malformed: Denied: create agentpolicies checkout/default cannot be read. Object cannot be read as its kind. Next: correct the field and send it again.",
+			want:    "403 Malformed: Denied: create agentpolicies free/default cannot be read. Object cannot be read as its kind. Next: correct the field and send it again.",
 		},
 		{
 			name:    "a kind that this binary does not know",
 			objects: func(t *testing.T) *Objects { return objectsFor(t, governedCluster(), nil) },
 			change:  func(req *admission.Request) { req.Resource.Resource = "steeringinputs" },
-			want:    "403 Malformed: Denied: create steeringinputs checkout/default cannot be read. Resource steeringinputs: cannot be read as its kind. Next: correct the field and send it again.",
+			want:    "403 Malformed: Denied: create steeringinputs free/default cannot be read. Resource steeringinputs: cannot be read as its kind. Next: correct the field and send it again.",
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			req := reviewOf(t, person("petra@acme.example"), "AgentPolicy", profile, nil)
+			req := reviewOf(t, person("petra@acme.example"), "AgentPolicy", own, nil)
 			if tt.change != nil {
 				tt.change(&req)
 			}
@@ -293,5 +299,79 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestLabelsOfTheServerAreNotChanged(t *testing.T) {
+	objects := objectsFor(t, governedCluster(), verbs{}.access)
+	labelled := func(labels map[string]string) *v1alpha1.PermissionGrant {
+		return question(func(g *v1alpha1.PermissionGrant) { g.Labels = labels })
+	}
+	session := func(labels map[string]string) *v1alpha1.AgentSession {
+		return opened(func(s *v1alpha1.AgentSession) { s.Labels = labels })
+	}
+	written := map[string]string{v1alpha1.LabelSession: "fix-latency-9c1f0", v1alpha1.LabelVerb: "delete"}
+	forbidden := func(keys ...string) string {
+		var parts []string
+		for _, key := range keys {
+			parts = append(parts, "metadata.labels["+key+"]: Forbidden: is written by the server; leave it as it is")
+		}
+		text := strings.Join(parts, ", ")
+		if len(keys) > 1 {
+			text = "[" + text + "]"
+		}
+		return "403 Forbidden: " + text
+	}
+	tests := []struct {
+		name     string
+		kind     string
+		new, old client.Object
+		want     string
+	}{
+		{"a label of a person on a grant", "PermissionGrant", labelled(map[string]string{v1alpha1.LabelSession: "fix-latency-9c1f0", v1alpha1.LabelVerb: "delete", "team": "a"}), labelled(written), "allowed"},
+		{"a grant moved to another session", "PermissionGrant", labelled(map[string]string{v1alpha1.LabelSession: "other", v1alpha1.LabelVerb: "delete"}), labelled(written), forbidden(v1alpha1.LabelSession)},
+		{"a grant without its labels", "PermissionGrant", labelled(nil), labelled(written), forbidden(v1alpha1.LabelSession, v1alpha1.LabelVerb)},
+		{"a grant with one more", "PermissionGrant", labelled(written), labelled(map[string]string{v1alpha1.LabelVerb: "delete"}), forbidden(v1alpha1.LabelSession)},
+		{"a session that claims a template", "AgentSession", session(map[string]string{v1alpha1.LabelTemplate: "agent"}), session(nil), forbidden(v1alpha1.LabelTemplate)},
+		{"a session that is opened with a template's label", "AgentSession", session(map[string]string{v1alpha1.LabelTemplate: "agent"}), nil, forbidden(v1alpha1.LabelTemplate)},
+		{"a label of a person on a session", "AgentSession", session(map[string]string{"change": "INC-4412"}), session(nil), "allowed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, got := admit(t, objects, person("ben@acme.example"), tt.kind, tt.new, tt.old); got != tt.want {
+				t.Errorf("answer (-want +got):\n%s", cmp.Diff(tt.want, got))
+			}
+		})
+	}
+}
+
+func TestEachEntryIsCountedApart(t *testing.T) {
+	store := loaded(t, governedCluster())
+	clock := func() time.Time { return now }
+	cluster := governedCluster()
+	handlers := map[string]admission.Handler{
+		entryObjects:      objectsFor(t, cluster, verbs{}.access),
+		entryObjectsStamp: &ObjectsStamp{Store: store, Now: clock},
+		entryOrigin:       &Origin{Store: store, Sessions: &identity.Resolver{Cached: cluster, Live: cluster}, Now: clock},
+		entryEnforce:      &Enforce{Store: &policystore.Store{}, Now: clock},
+	}
+	count := func() map[string]float64 {
+		counts := map[string]float64{}
+		for entry := range handlers {
+			for class := policy.Class(0); class <= policy.ClassForbidden; class++ {
+				for _, verdict := range []policy.Verdict{policy.VerdictAllow, policy.VerdictDeny} {
+					counts[entry] += testutil.ToFloat64(reviews.WithLabelValues(entry, class.String(), string(verdict)))
+				}
+			}
+		}
+		return counts
+	}
+	want := count()
+	for entry, handler := range handlers {
+		handler.Handle(t.Context(), reviewOf(t, person("petra@acme.example"), "AgentSession", opened(), nil))
+		want[entry]++
+		if diff := cmp.Diff(want, count()); diff != "" {
+			t.Errorf("reviews after one of %s (-want +got):\n%s", entry, diff)
+		}
 	}
 }

@@ -27,7 +27,7 @@ type ObjectsStamp struct {
 
 // Handle implements admission.Handler.
 func (o *ObjectsStamp) Handle(ctx context.Context, req admission.Request) admission.Response {
-	return answerObject(ctx, &req, o.Now, func(context.Context) (admission.Response, error) {
+	return answerObject(ctx, entryObjectsStamp, &req, o.Now, func(context.Context) (admission.Response, error) {
 		r := &objectReview{req: &req, caller: identity.Caller{UserInfo: req.UserInfo}, snapshot: o.Store.Current(), now: o.Now()}
 		if r.snapshot == nil {
 			refused := policy.Refuse(0, policy.ReasonPolicyNotLoaded, "")

@@ -2,15 +2,16 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/internal/stamp"
+	"stepbeyond.dev/stepbeyond/policy"
 )
 
 // Origin writes the stamps. It never refuses: what it cannot stamp, the enforcing entry refuses.
@@ -23,13 +24,17 @@ type Origin struct {
 
 // Handle implements admission.Handler.
 func (o *Origin) Handle(ctx context.Context, req admission.Request) (response admission.Response) {
-	allowed := admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
+	allowed := allowedObject()
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
+	started := o.Now()
 	defer func() {
 		if r := recover(); r != nil {
+			// The value of a panic can hold request data: it is named by its type only.
+			ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic of type %T", r), "Stamping failed")
 			response = allowed // unstamped: the enforcing entry refuses it
 		}
+		observe(entryOrigin, &policy.Decision{Verdict: policy.VerdictAllow}, o.Now().Sub(started))
 	}()
 	snapshot := o.Store.Current()
 	request, err := decode(&req)

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
-	"stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/policy"
 )
@@ -27,7 +26,6 @@ func (r *objectReview) clusterPolicy(ctx context.Context) (field.ErrorList, erro
 		return nil, err
 	}
 	found := problemErrors(policystore.CheckCluster(p))
-	found = append(found, checkGoverned(field.NewPath("spec", "governed"), &p.Spec.Governed)...)
 	taken, err := r.checkProfiles(ctx, p)
 	if err != nil {
 		return nil, err
@@ -61,27 +59,6 @@ func problemErrors(problems []policy.Problem) field.ErrorList {
 			detail = strings.ToValidUTF8(detail[:maxProblem], "") + "..."
 		}
 		found = append(found, field.Invalid(field.NewPath("spec").Child(problem.Field), omitted, detail))
-	}
-	return found
-}
-
-// checkGoverned asks the compiler of the scope, entry by entry, so that no policy is taken whose scope would be refused.
-func checkGoverned(path *field.Path, governed *v1alpha1.GovernedSubjects) field.ErrorList {
-	var found field.ErrorList
-	check := func(path *field.Path, scope enforcement.Scope) {
-		if _, err := scope.Expression(); err != nil {
-			found = append(found, field.Invalid(path, omitted, err.Error()))
-		}
-	}
-	for i, user := range governed.Users {
-		path := path.Child("users").Index(i)
-		check(path.Child("name"), enforcement.Scope{Users: []string{user.Name}})
-		check(path.Child("sessionNamespace"), enforcement.Scope{Namespaces: []string{user.SessionNamespace}})
-	}
-	for i, account := range governed.ExemptServiceAccounts {
-		check(path.Child("exemptServiceAccounts").Index(i), enforcement.Scope{
-			Exempt: []enforcement.ServiceAccount{{Namespace: account.Namespace, Name: account.Name}},
-		})
 	}
 	return found
 }

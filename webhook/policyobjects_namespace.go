@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,11 +29,18 @@ func (r *objectReview) agentPolicy(ctx context.Context) (field.ErrorList, error)
 		found = append(found, field.Invalid(field.NewPath("metadata", "name"), omitted, fmt.Sprintf(
 			"outside %s an AgentPolicy is named %s, because a namespace has one", enforcement.SystemNamespace, policystore.NamespacePolicyName)))
 	}
-	delegated, err := r.delegated(ctx)
-	if err != nil {
-		return nil, err
+	view, governed := r.snapshot.Namespace(r.req.Namespace)
+	beyond := checkDelegated(&p.Spec, view.Delegated)
+	if len(beyond) > 0 && !governed {
+		joins, err := r.joins(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if joins {
+			beyond = field.ErrorList{r.notYetGoverned()}
+		}
 	}
-	return append(found, checkDelegated(&p.Spec, delegated)...), nil
+	return append(found, beyond...), nil
 }
 
 // checkTemplates refuses a second template of one ServiceAccount: its pods would have two answers.
@@ -54,8 +59,8 @@ func checkTemplates(templates []v1alpha1.SessionTemplate) field.ErrorList {
 	return found
 }
 
-// checkDelegated lets a namespace set what is delegated to it, and rules, which only tighten. Approvals, caps, retention
-// and confidence are the profile's.
+// checkDelegated lets a namespace set what is delegated to it, and what only tightens: rules and the mode strict.
+// Approvals, caps, retention and confidence are the profile's.
 func checkDelegated(spec *v1alpha1.AgentPolicySpec, delegated []v1alpha1.DelegableSetting) field.ErrorList {
 	var found field.ErrorList
 	path := field.NewPath("spec")
@@ -65,7 +70,7 @@ func checkDelegated(spec *v1alpha1.AgentPolicySpec, delegated []v1alpha1.Delegab
 		name v1alpha1.DelegableSetting
 	}{
 		{spec.ModelTier != "", path.Child("modelTier"), v1alpha1.DelegableModelTier},
-		{spec.Initiative != nil && spec.Initiative.Mode != "", path.Child("initiative", "mode"), v1alpha1.DelegableInitiativeMode},
+		{spec.Initiative != nil && spec.Initiative.Mode != "" && spec.Initiative.Mode != v1alpha1.InitiativeModeStrict, path.Child("initiative", "mode"), v1alpha1.DelegableInitiativeMode},
 		{spec.Initiative != nil && len(spec.Initiative.Thresholds) > 0, path.Child("initiative", "thresholds"), v1alpha1.DelegableInitiativeThresholds},
 		{len(spec.SessionTemplates) > 0, path.Child("sessionTemplates"), v1alpha1.DelegableSessionTemplates},
 	} {
@@ -93,27 +98,18 @@ func checkDelegated(spec *v1alpha1.AgentPolicySpec, delegated []v1alpha1.Delegab
 
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
-// delegated are the settings that the ClusterAgentPolicy which governs the review's namespace delegates; none when no
-// valid one does. Like the policy store it takes the first by name.
-func (r *objectReview) delegated(ctx context.Context) ([]v1alpha1.DelegableSetting, error) {
+// joins tells whether the review's namespace, which the snapshot does not govern, carries the label of a profile. Its
+// creation or its label is then younger than the snapshot, so it is read live: no cache is newer for sure.
+func (r *objectReview) joins(ctx context.Context) (bool, error) {
 	var namespace corev1.Namespace
-	if err := r.reader.Get(ctx, client.ObjectKey{Name: r.req.Namespace}, &namespace); err != nil {
-		return nil, fmt.Errorf("read namespace %s: %w", r.req.Namespace, err)
+	err := r.live.Get(ctx, client.ObjectKey{Name: r.req.Namespace}, &namespace)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read namespace %s: %w", r.req.Namespace, err)
 	}
-	policies, err := r.clusterPolicies(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range policies {
-		spec := &policies[i].Spec
-		selector, err := metav1.LabelSelectorAsSelector(&spec.Governed.NamespaceSelector)
-		if err != nil || selector.Empty() || !selector.Matches(labels.Set(namespace.Labels)) || len(policystore.CheckCluster(&policies[i])) > 0 {
-			continue
-		}
-		if spec.Delegation == nil {
-			return nil, nil
-		}
-		return spec.Delegation.NamespaceMaySet, nil
-	}
-	return nil, nil
+	return namespace.Labels[v1alpha1.LabelProfile] != "", nil
+}
+
+func (r *objectReview) notYetGoverned() *field.Error {
+	return field.Invalid(field.NewPath("metadata", "namespace"), omitted, fmt.Sprintf(
+		"%s is not governed yet; apply it again in a moment, and if that changes nothing no ClusterAgentPolicy selects it", r.req.Namespace))
 }

@@ -5,7 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 )
@@ -104,6 +106,9 @@ func TestANamespaceOwnsItsRulesAndWhatIsDelegated(t *testing.T) {
 	mode := func(s *v1alpha1.AgentPolicySpec) {
 		s.Initiative = &v1alpha1.Initiative{Mode: v1alpha1.InitiativeModeFast}
 	}
+	strict := func(s *v1alpha1.AgentPolicySpec) {
+		s.Initiative = &v1alpha1.Initiative{Mode: v1alpha1.InitiativeModeStrict}
+	}
 	thresholds := func(s *v1alpha1.AgentPolicySpec) {
 		s.Initiative = &v1alpha1.Initiative{Thresholds: []v1alpha1.InitiativeThreshold{{Mode: v1alpha1.InitiativeModeFast, MinScorePercent: 1, MaxOptionalActions: 1}}}
 	}
@@ -139,6 +144,7 @@ func TestANamespaceOwnsItsRulesAndWhatIsDelegated(t *testing.T) {
 			`422 Invalid: AgentPolicy.stepbeyond.dev "mine" is invalid: metadata.name: Invalid value: outside stepbeyond-system an AgentPolicy is named default, because a namespace has one`},
 		{"what is delegated", agentPolicy("checkout", "default", tier), "allowed"},
 		{"what is not delegated: the mode", agentPolicy("checkout", "default", mode), "403 Forbidden: " + notDelegated("initiative.mode", "InitiativeMode")},
+		{"the mode strict, which only tightens", agentPolicy("checkout", "default", strict), "allowed"},
 		{"what is not delegated: thresholds", agentPolicy("checkout", "default", thresholds), "403 Forbidden: " + notDelegated("initiative.thresholds", "InitiativeThresholds")},
 		{"what is not delegated: templates", agentPolicy("checkout", "default", templates("agent")), "403 Forbidden: " + notDelegated("sessionTemplates", "SessionTemplates")},
 		{"nothing is delegated to a namespace that nobody governs", agentPolicy("free", "default", tier), "403 Forbidden: " + notDelegated("modelTier", "ModelTier")},
@@ -156,11 +162,44 @@ func TestANamespaceOwnsItsRulesAndWhatIsDelegated(t *testing.T) {
 	}
 }
 
+// kubectl apply of a Namespace and of what lives in it is one command; the cache learns of the Namespace a moment later.
+func TestANamespaceThatJoinsJustNowIsNotYetGoverned(t *testing.T) {
+	c := governedCluster()
+	objects := objectsFor(t, c, verbs{}.access)
+	objects.Reader = governedCluster()
+	c.namespaces = append(c.namespaces, corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{Name: "fresh", Labels: map[string]string{v1alpha1.LabelProfile: "standard"}},
+	})
+	own := func(spec v1alpha1.AgentPolicySpec) *v1alpha1.AgentPolicy {
+		return &v1alpha1.AgentPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "fresh", Name: "default"}, Spec: spec}
+	}
+	const notYet = "is invalid: metadata.namespace: Invalid value: fresh is not governed yet; apply it again in a moment, and if that changes nothing no ClusterAgentPolicy selects it"
+	tests := []struct {
+		name   string
+		kind   string
+		object client.Object
+		want   string
+	}{
+		{"a policy that sets what may be delegated", "AgentPolicy", own(v1alpha1.AgentPolicySpec{ModelTier: v1alpha1.ModelTierSmall}),
+			`422 Invalid: AgentPolicy.stepbeyond.dev "default" ` + notYet},
+		{"a policy that only tightens", "AgentPolicy", own(v1alpha1.AgentPolicySpec{Rules: []v1alpha1.Rule{rule("ask-services", "")}}), "allowed"},
+		{"a session", "AgentSession", opened(func(s *v1alpha1.AgentSession) { s.Namespace = "fresh" }),
+			`422 Invalid: AgentSession.stepbeyond.dev "ledger-migration" ` + notYet},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, got := admit(t, objects, person("petra@acme.example"), tt.kind, tt.object, nil); got != tt.want {
+				t.Errorf("answer (-want +got):\n%s", cmp.Diff(tt.want, got))
+			}
+		})
+	}
+}
+
 func TestTheFirstClusterPolicyByNameDelegates(t *testing.T) {
 	c := governedCluster()
-	stricter := *clusterPolicy("a-first")
+	stricter := *clusterPolicy("a-first", func(p *v1alpha1.ClusterAgentPolicy) { p.UID = "first-uid" })
 	broken := *clusterPolicy("0-broken", func(p *v1alpha1.ClusterAgentPolicy) {
-		p.Spec.BaselineVersion = "v99"
+		p.UID, p.Spec.BaselineVersion = "broken-uid", "v99"
 		p.Spec.Delegation = &v1alpha1.Delegation{NamespaceMaySet: []v1alpha1.DelegableSetting{v1alpha1.DelegableModelTier}}
 	})
 	c.policies = append(c.policies, stricter, broken)

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 // session judges an AgentSession that a person opens. An update is the schema's to judge: everything that widens is
 // immutable, and a deadline in the past ends the session.
-func (r *objectReview) session() (field.ErrorList, error) {
+func (r *objectReview) session(ctx context.Context) (field.ErrorList, error) {
 	session, _, err := read[v1alpha1.AgentSession](r.req)
 	if err != nil || r.req.Operation != admissionv1.Create {
 		return nil, err
@@ -25,6 +26,13 @@ func (r *objectReview) session() (field.ErrorList, error) {
 	}
 	namespace := r.req.Namespace
 	if !r.snapshot.Governs(namespace) {
+		joins, err := r.joins(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if joins {
+			return append(found, r.notYetGoverned()), nil
+		}
 		return append(found, field.Invalid(field.NewPath("metadata", "namespace"), omitted, fmt.Sprintf(
 			"%s is not governed, so a session there would bind nobody; label it %s=PROFILE or use a governed namespace", namespace, v1alpha1.LabelProfile))), nil
 	}

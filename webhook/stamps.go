@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gomodules.xyz/jsonpatch/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/stamp"
@@ -17,9 +18,8 @@ type stamps struct {
 	createdBy string
 	// writer is the wanted template-writer mark of the pod template at template.Path; empty means that there must be none.
 	writer string
-	// kind finds the template; hasTemplate is false for kinds without one.
-	kind        string
-	hasTemplate bool
+	// resource finds the template.
+	resource schema.GroupResource
 	// verify accepts another spelling of createdBy: on create the name may have been generated since.
 	verify func(value string) bool
 }
@@ -27,9 +27,8 @@ type stamps struct {
 // stampsOf gives the stamps of a create or update of a main resource by the session. A create is stamped with the session.
 // An update keeps what the object had, whatever the request says; a changed pod template is marked with the session.
 func stampsOf(stamper stamp.Stamper, request *kube.Request, session string) stamps {
-	w := stamps{kind: request.Kind}
-	template, hasTemplate := stamp.TemplateOf(request.Object, request.Kind)
-	w.hasTemplate = hasTemplate
+	w := stamps{resource: schema.GroupResource{Group: request.Group, Resource: request.Resource}}
+	template, hasTemplate := stamp.TemplateOf(request.Object, w.resource)
 	if request.Operation == "CREATE" {
 		at := subject(request)
 		w.createdBy = stamper.CreatedBy(session, at)
@@ -45,22 +44,24 @@ func stampsOf(stamper stamp.Stamper, request *kube.Request, session string) stam
 	oldMetadata, _ := request.OldObject["metadata"].(map[string]any)
 	w.createdBy = stamp.Annotation(oldMetadata, v1alpha1.AnnotationCreatedBy)
 	w.verify = func(value string) bool { return value == w.createdBy }
-	if old, hadTemplate := stamp.TemplateOf(request.OldObject, request.Kind); hasTemplate && hadTemplate {
+	if old, hadTemplate := stamp.TemplateOf(request.OldObject, w.resource); hasTemplate && hadTemplate {
 		w.writer = old.Writer()
-		if templateChanged(&old, &template, request.Kind) {
+		if templateChanged(&old, &template, w.resource) {
 			w.writer = session
 		}
 	}
 	return w
 }
 
+var pods = schema.GroupResource{Resource: "pods"}
+
 // templateChanged compares what pods are made from. A Pod's own labels and annotations are no template: other pods are
 // not made from them.
-func templateChanged(old, new *stamp.Template, kind string) bool {
+func templateChanged(old, new *stamp.Template, resource schema.GroupResource) bool {
 	if !reflect.DeepEqual(old.Spec, new.Spec) {
 		return true
 	}
-	return kind != "Pod" && !reflect.DeepEqual(withoutMark(old.Metadata), withoutMark(new.Metadata))
+	return resource != pods && !reflect.DeepEqual(withoutMark(old.Metadata), withoutMark(new.Metadata))
 }
 
 // withoutMark is the metadata of a template without the mark itself, so that a lost mark is no change of the template.
@@ -89,7 +90,7 @@ func (w *stamps) present(object map[string]any) bool {
 	if !w.verify(stamp.Annotation(metadata, v1alpha1.AnnotationCreatedBy)) {
 		return false
 	}
-	template, ok := stamp.TemplateOf(object, w.kind)
+	template, ok := stamp.TemplateOf(object, w.resource)
 	return !ok || template.Writer() == w.writer
 }
 
@@ -98,7 +99,7 @@ func (w *stamps) patches(object map[string]any) []jsonpatch.Operation {
 	p := patcher{made: map[string]bool{}}
 	metadata, _ := object["metadata"].(map[string]any)
 	p.set("/metadata", metadata, v1alpha1.AnnotationCreatedBy, w.createdBy)
-	if template, ok := stamp.TemplateOf(object, w.kind); ok {
+	if template, ok := stamp.TemplateOf(object, w.resource); ok {
 		p.set(template.Path, template.Metadata, v1alpha1.AnnotationTemplateWriter, w.writer)
 	}
 	return p.operations

@@ -305,7 +305,9 @@ type EnforcementStatus struct {
 	// +required
 	Floor EnforcementState `json:"floor"`
 
-	// floorPolicies counts the ValidatingAdmissionPolicies of the floor that are in force.
+	// floorPolicies counts the ValidatingAdmissionPolicies of the floor that refused their canary request. Three have one:
+	// those against authority escalation, for pods and for self-protection. The two for stamps and for credentials are
+	// written with them and not probed.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	FloorPolicies int32 `json:"floorPolicies"`

@@ -13,7 +13,7 @@ const (
 	//
 	// True: Compiled (both policies), Active (AgentSession).
 	// False: InvalidRule, InvalidSelector, InvalidDelegation, UnknownBaseline, DuplicateProfile, ProfileMissing,
-	// ScopeTooLarge, NotDelegated, WrongName (policies); Suspended, Ended, DeadlinePassed, OwnerGone, NoPolicy,
+	// ScopeTooLarge, InvalidScope, NotDelegated, WrongName (policies); Suspended, Ended, DeadlinePassed, OwnerGone, NoPolicy,
 	// TemplateWriterFound, AuthorityExceeded, DuplicateSession (AgentSession).
 	ConditionReady ConditionType = "Ready"
 
@@ -28,7 +28,7 @@ const (
 	// ConditionEnforcementReady: webhook and floor are proven in force by a canary request.
 	//
 	// True: CanaryDenied. False: CanaryAdmitted, CanaryFailed, WebhookMissing, FloorMissing, CertificateNotServed,
-	// ScopeTooLarge. Unknown: NotProvenYet.
+	// ScopeTooLarge, InvalidScope. Unknown: NotProvenYet.
 	ConditionEnforcementReady ConditionType = "EnforcementReady"
 )
 
@@ -82,6 +82,9 @@ const (
 	// ReasonScopeTooLarge: Ready and EnforcementReady False; the scope does not fit the match conditions and the last
 	// one is kept.
 	ReasonScopeTooLarge ConditionReason = "ScopeTooLarge"
+	// ReasonInvalidScope: Ready and EnforcementReady False; an entry of the scope can never be governed or exempt, or is
+	// no name that an identity can have. The message names it and the last scope is kept.
+	ReasonInvalidScope ConditionReason = "InvalidScope"
 	// ReasonNotDelegated: Ready False, Stalled True; a namespace's policy sets what is not delegated.
 	ReasonNotDelegated ConditionReason = "NotDelegated"
 	// ReasonWrongName: Ready False, Stalled True; an AgentPolicy outside the system namespace is not named default.

@@ -66,6 +66,8 @@ func (f *Failure) Unwrap() error { return f.Err }
 type Proof struct {
 	WebhookProven bool
 	FloorProven   bool
+	// FloorPolicies counts the policies of the floor that refused their probe; 3 have one.
+	FloorPolicies int
 	Time          time.Time
 }
 
@@ -108,6 +110,9 @@ func (c *Canary) Prove(ctx context.Context) (Proof, error) {
 	for _, p := range probes {
 		failure := p.run(ctx, client)
 		if failure == nil {
+			if p.enforcer != EntryEnforce {
+				proof.FloorPolicies++
+			}
 			continue
 		}
 		if apierrors.IsUnauthorized(failure.Err) {

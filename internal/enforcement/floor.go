@@ -122,6 +122,10 @@ func (f floorPolicy) binding() Object {
 	return admissionregistration.ValidatingAdmissionPolicyBinding(f.name).WithLabels(labels()).
 		WithSpec(admissionregistration.ValidatingAdmissionPolicyBindingSpec().
 			WithPolicyName(f.name).
+			// Written out, so that an edit which narrows the binding is undone.
+			WithMatchResources(admissionregistration.MatchResources().
+				WithMatchPolicy(admissionregistrationv1.Equivalent).
+				WithNamespaceSelector(everything()).WithObjectSelector(everything())).
 			// A denial here ends the request before the manager hears of it, so the audit log is its record.
 			WithValidationActions(admissionregistrationv1.Deny, admissionregistrationv1.Audit))
 }

@@ -420,7 +420,7 @@ func messageIsBounded(t *testing.T, c *cluster) {
 		send(t.Context(), t, c.agent))
 	shown := "create rolebindings shop/" + name
 	want := "Forbidden: " + shown[:maxOperation-3] + "... is closed to agents and no approval opens it (EscalatesAuthority; rule baseline/rbac-writes). " +
-		"Next: Hand the manifest to a person who manages RBAC here. [floor v1]"
+		"Next: hand the manifest to a person who manages RBAC here. [floor v1]"
 	if diff := cmp.Diff(want, got.Message); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -28,7 +28,7 @@ const (
 var (
 	// ErrNeverGoverned marks an entry that would make the cluster or the product depend on itself.
 	ErrNeverGoverned = errors.New("can never be governed")
-	// ErrNeverExempt marks an exemption that would take the proof of enforcement away.
+	// ErrNeverExempt marks an exemption that would take the proof of enforcement away, or open a door to every agent.
 	ErrNeverExempt = errors.New("can never be exempt")
 	// ErrMalformedEntry marks an entry that no Kubernetes identity or namespace can have.
 	ErrMalformedEntry = errors.New("is malformed")
@@ -149,6 +149,9 @@ func (s Scope) validate() error {
 	for _, account := range s.Exempt {
 		if account.Namespace == CanaryNamespace {
 			return fmt.Errorf("exempt: %s/%s %w: it proves enforcement", account.Namespace, account.Name, ErrNeverExempt)
+		}
+		if account.Name == "default" {
+			return fmt.Errorf("exempt: %s/%s %w: agents may run pods under it, because it is governed", account.Namespace, account.Name, ErrNeverExempt)
 		}
 		problems := append(validation.IsDNS1123Label(account.Namespace), validation.IsDNS1123Subdomain(account.Name)...)
 		if len(problems) > 0 {

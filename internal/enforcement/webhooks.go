@@ -7,6 +7,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	admissionregistration "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	metav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 )
@@ -101,6 +102,7 @@ func enforce(e Endpoint, governed string) *admissionregistration.ValidatingWebho
 	return admissionregistration.ValidatingWebhook().WithName(EntryEnforce).WithClientConfig(e.client(PathEnforce)).
 		WithRules(anything.webhookRule()).
 		WithMatchPolicy(admissionregistrationv1.Exact).
+		WithNamespaceSelector(everything()).WithObjectSelector(everything()).
 		WithMatchConditions(condition(Governed, governed)).
 		WithFailurePolicy(admissionregistrationv1.Fail).
 		WithSideEffects(admissionregistrationv1.SideEffectClassNoneOnDryRun).
@@ -117,6 +119,7 @@ func origin(e Endpoint, governed string) *admissionregistration.MutatingWebhookA
 	return admissionregistration.MutatingWebhook().WithName(EntryOrigin).WithClientConfig(e.client(PathOrigin)).
 		WithRules(writes.webhookRule()).
 		WithMatchPolicy(admissionregistrationv1.Exact).
+		WithNamespaceSelector(everything()).WithObjectSelector(everything()).
 		WithMatchConditions(condition("governed-and-unstamped", "("+governed+") && ("+unstamped()+")")).
 		WithFailurePolicy(admissionregistrationv1.Ignore).
 		WithReinvocationPolicy(admissionregistrationv1.IfNeededReinvocationPolicy).
@@ -139,6 +142,7 @@ func validateObjects(e Endpoint, manager string) *admissionregistration.Validati
 	return admissionregistration.ValidatingWebhook().WithName(EntryObjects).WithClientConfig(e.client(PathObjects)).
 		WithRules(ownRule([]string{"*"}, admissionregistrationv1.Create, admissionregistrationv1.Update)).
 		WithMatchPolicy(admissionregistrationv1.Equivalent).
+		WithNamespaceSelector(everything()).WithObjectSelector(everything()).
 		WithMatchConditions(ownConditions(manager)...).
 		WithFailurePolicy(admissionregistrationv1.Fail).
 		WithSideEffects(admissionregistrationv1.SideEffectClassNone).
@@ -153,6 +157,7 @@ func stampObjects(e Endpoint, manager string) *admissionregistration.MutatingWeb
 			ownRule([]string{"permissiongrants"}, admissionregistrationv1.Update),
 			ownRule([]string{"agentsessions"}, admissionregistrationv1.Create, admissionregistrationv1.Update)).
 		WithMatchPolicy(admissionregistrationv1.Equivalent).
+		WithNamespaceSelector(everything()).WithObjectSelector(everything()).
 		WithMatchConditions(ownConditions(manager)...).
 		WithFailurePolicy(admissionregistrationv1.Fail).
 		WithReinvocationPolicy(admissionregistrationv1.IfNeededReinvocationPolicy).
@@ -170,9 +175,11 @@ func ownRule(resources []string, operations ...admissionregistrationv1.Operation
 func ownConditions(manager string) []*admissionregistration.MatchConditionApplyConfiguration {
 	return []*admissionregistration.MatchConditionApplyConfiguration{
 		condition("not-the-manager", `!has(request.userInfo.username) || request.userInfo.username != `+celLiteral(manager)),
-		// Who opened a session stands in an annotation, and must not be changed by a request that leaves the spec alone.
-		condition("spec-or-opener-changed", `request.operation != "UPDATE" || object.?spec != oldObject.?spec || `+
-			annotation("object", v1alpha1.AnnotationOpenedBy)+" != "+annotation("oldObject", v1alpha1.AnnotationOpenedBy)),
+		// Who opened a session stands in an annotation, and whose grant it is in labels; neither must be changed by a
+		// request that leaves the spec alone.
+		condition("guarded-part-changed", `request.operation != "UPDATE" || object.?spec != oldObject.?spec || `+
+			annotation("object", v1alpha1.AnnotationOpenedBy)+" != "+annotation("oldObject", v1alpha1.AnnotationOpenedBy)+` || `+
+			`request.resource.resource in ["agentsessions", "permissiongrants"] && object.?metadata.?labels != oldObject.?metadata.?labels`),
 	}
 }
 
@@ -181,6 +188,10 @@ func (r rule) webhookRule() *admissionregistration.RuleWithOperationsApplyConfig
 		WithAPIGroups(r.groups...).WithAPIVersions(r.versions...).WithResources(r.resources...).
 		WithOperations(r.operations...).WithScope(admissionregistrationv1.AllScopes)
 }
+
+// everything is the selector that selects all, which is also the API server's default. It is written out, because
+// server-side apply gives back only what it owns: whoever narrows an entry would else take requests from it for good.
+func everything() *metav1.LabelSelectorApplyConfiguration { return metav1.LabelSelector() }
 
 func condition(name, expression string) *admissionregistration.MatchConditionApplyConfiguration {
 	return admissionregistration.MatchCondition().WithName(name).WithExpression(expression)

@@ -93,10 +93,11 @@ func TestWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(Proof{WebhookProven: true, FloorProven: true}, proof, cmpopts.IgnoreFields(Proof{}, "Time")); diff != "" {
+	if diff := cmp.Diff(Proof{WebhookProven: true, FloorProven: true, FloorPolicies: 3}, proof, cmpopts.IgnoreFields(Proof{}, "Time")); diff != "" {
 		t.Errorf("proof (-want +got):\n%s", diff)
 	}
 	t.Run("applying the same configuration again changes no object", func(t *testing.T) { applyIsStable(t, c, cfg) })
+	t.Run("applying undoes what somebody else put into a part that we leave empty", func(t *testing.T) { foreignSelectorsGo(t, c, cfg) })
 	t.Run("the API server's type checker has no complaint", func(t *testing.T) { typesCheck(t, c) })
 	t.Run("the live configuration reads back as the scope that was applied", func(t *testing.T) { readsBack(t, c) })
 	t.Run("each webhook entry is asked exactly when it is needed", func(t *testing.T) { entriesAreAsked(t, c, r) })
@@ -116,6 +117,72 @@ func applyIsStable(t *testing.T, c *cluster, cfg Configuration) {
 	if diff := cmp.Diff(before, generations(t, c)); diff != "" {
 		t.Errorf("generations (-before +after):\n%s", diff)
 	}
+}
+
+// foreignSelectorsGo narrows every entry and every binding as another writer could, and wants the defaults back.
+func foreignSelectorsGo(t *testing.T, c *cluster, cfg Configuration) {
+	before := selectors(t, c)
+	narrow := &metav1.LabelSelector{MatchLabels: map[string]string{"enforced": "no"}}
+	edit := func(object client.Object, change func()) {
+		t.Helper()
+		if err := c.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+		change()
+		if err := c.admin.Update(t.Context(), object, client.FieldOwner("somebody-else")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := metav1.ObjectMeta{Name: WebhookConfiguration}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: name}
+	edit(validating, func() {
+		for i := range validating.Webhooks {
+			validating.Webhooks[i].NamespaceSelector, validating.Webhooks[i].ObjectSelector = narrow, narrow
+		}
+	})
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: name}
+	edit(mutating, func() {
+		for i := range mutating.Webhooks {
+			mutating.Webhooks[i].NamespaceSelector, mutating.Webhooks[i].ObjectSelector = narrow, narrow
+		}
+	})
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: FloorPods}}
+	edit(binding, func() {
+		binding.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: narrow, ObjectSelector: narrow}
+	})
+	if cmp.Equal(before, selectors(t, c)) {
+		t.Fatal("the edits changed nothing")
+	}
+	if err := Apply(t.Context(), c.admin, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, selectors(t, c)); diff != "" {
+		t.Errorf("selectors (-before the edit +after applying):\n%s", diff)
+	}
+}
+
+// selectors of every entry and of one binding.
+func selectors(t *testing.T, c *cluster) map[string][]*metav1.LabelSelector {
+	t.Helper()
+	var validating admissionregistrationv1.ValidatingWebhookConfiguration
+	var mutating admissionregistrationv1.MutatingWebhookConfiguration
+	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	for object, name := range map[client.Object]string{&validating: WebhookConfiguration, &mutating: WebhookConfiguration, &binding: FloorPods} {
+		if err := c.admin.Get(t.Context(), client.ObjectKey{Name: name}, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := map[string][]*metav1.LabelSelector{}
+	for _, w := range validating.Webhooks {
+		found["validating "+w.Name] = []*metav1.LabelSelector{w.NamespaceSelector, w.ObjectSelector}
+	}
+	for _, w := range mutating.Webhooks {
+		found["mutating "+w.Name] = []*metav1.LabelSelector{w.NamespaceSelector, w.ObjectSelector}
+	}
+	if resources := binding.Spec.MatchResources; resources != nil {
+		found["binding"] = []*metav1.LabelSelector{resources.NamespaceSelector, resources.ObjectSelector}
+	}
+	return found
 }
 
 // generations of all objects with our label; none has an owner.
@@ -211,6 +278,11 @@ func entriesAreAsked(t *testing.T, c *cluster, r *reviewer) {
 			c.bystander, "ben@acme.example", []call{{PathObjects, "ben@acme.example", "UPDATE", "agentpolicies"}}},
 		{"a label on a policy is not", merge("/apis/stepbeyond.dev/v1alpha1/namespaces/shop/agentpolicies/default", "{metadata: {labels: {a: b}}}"),
 			c.bystander, "ben@acme.example", nil},
+		{"a label on a session is stamped and validated", merge("/apis/stepbeyond.dev/v1alpha1/namespaces/shop/agentsessions/by-hand", "{metadata: {labels: {a: b}}}"),
+			c.bystander, "ben@acme.example", []call{
+				{PathObjectsStamp, "ben@acme.example", "UPDATE", "agentsessions"}, {PathObjects, "ben@acme.example", "UPDATE", "agentsessions"}}},
+		{"an annotation on a session is not", merge("/apis/stepbeyond.dev/v1alpha1/namespaces/shop/agentsessions/by-hand", "{metadata: {annotations: {a: b}}}"),
+			c.bystander, "ben@acme.example", nil},
 		{"a deletion of a policy is not", remove("/apis/stepbeyond.dev/v1alpha1/namespaces/shop/agentpolicies/default"), c.bystander, "ben@acme.example", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -244,8 +316,14 @@ func lossIsNamed(t *testing.T, c *cluster, canary *Canary, cfg Configuration) {
 	}
 	want := []Failure{{Enforcer: FloorPods, Answer: AnswerRefusedOtherwise}} // by the webhook behind it
 	var got []Failure
+	var proof Proof
 	for deadline := time.Now().Add(30 * time.Second); len(got) == 0 && time.Now().Before(deadline); time.Sleep(awaitInterval) {
-		got = failures(canary.Prove(t.Context()))
+		var err error
+		proof, err = canary.Prove(t.Context())
+		got = failures(proof, err)
+	}
+	if proof.FloorProven || proof.FloorPolicies != 2 {
+		t.Errorf("want two of the three probed policies proven, got %+v", proof)
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Failure{}, "Err")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

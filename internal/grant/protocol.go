@@ -118,7 +118,7 @@ func (p *Protocol) answerOnce(ctx context.Context, a *asked) (decision policy.De
 			return p.sameReview(a, newest, use), false, nil
 		}
 		if closed, err := p.closeEarlierUse(ctx, newest); err != nil || closed {
-			return policy.Decision{}, err == nil, ignoreConflict(err)
+			return policy.Decision{}, closed, err
 		}
 		engineView := ToEngine(newest, p.Now())
 		view.Grant = &engineView

@@ -139,8 +139,17 @@ func (p *Protocol) split(a *asked, others []*v1alpha1.PermissionGrant) (replaced
 	return replaced, pending
 }
 
-// supersede closes an older pending question. Somebody who just answered it wins: a conflict leaves it as it is.
+// supersede removes an older question that nobody answered: a newer one about the same verb and object has taken its
+// place, and an agent that keeps changing its mind must not fill etcd. Somebody who just answered it wins: a conflict
+// leaves it as it is.
 func (p *Protocol) supersede(ctx context.Context, older *v1alpha1.PermissionGrant) error {
+	if len(older.Spec.Decisions) == 0 {
+		err := p.Client.Delete(ctx, older, client.Preconditions{UID: &older.UID, ResourceVersion: &older.ResourceVersion})
+		if err := client.IgnoreNotFound(ignoreConflict(err)); err != nil {
+			return fmt.Errorf("delete permissiongrant %s/%s: %w", older.Namespace, older.Name, err)
+		}
+		return nil
+	}
 	closed := older.DeepCopy()
 	closed.Status.State, closed.Status.Reason = v1alpha1.GrantSuperseded, v1alpha1.ReasonNewerQuestion
 	closed.Status = Compute(closed, p.Now())
@@ -230,12 +239,19 @@ func provenance(d policy.Detail) string {
 	return d.Provenance.String()
 }
 
+// enginePrefix names a reason of the engine itself, which is neither a fact nor a rule of any policy.
+const enginePrefix = "engine/"
+
 func rulesOf(details []policy.Detail) []v1alpha1.GrantRule {
 	var rules []v1alpha1.GrantRule
 	for _, d := range details {
-		known := slices.ContainsFunc(rules, func(r v1alpha1.GrantRule) bool { return r.Name == d.Rule })
-		if d.Rule != "" && !known {
-			rules = append(rules, v1alpha1.GrantRule{Name: d.Rule, Class: v1alpha1.Class(d.Class.String()), Reason: d.Code})
+		name := d.Rule
+		if name == "" && d.Fact == "" {
+			name = enginePrefix + d.Code
+		}
+		known := slices.ContainsFunc(rules, func(r v1alpha1.GrantRule) bool { return r.Name == name })
+		if name != "" && !known {
+			rules = append(rules, v1alpha1.GrantRule{Name: name, Class: v1alpha1.Class(d.Class.String()), Reason: d.Code})
 		}
 	}
 	return rules
@@ -244,7 +260,8 @@ func rulesOf(details []policy.Detail) []v1alpha1.GrantRule {
 func requirementsOf(requirements []policy.Requirement) []v1alpha1.GrantRequirement {
 	converted := make([]v1alpha1.GrantRequirement, 0, len(requirements))
 	for _, r := range requirements {
-		converted = append(converted, v1alpha1.GrantRequirement{Name: r.Name, Required: r.Required, ApproverGroups: r.ApproverGroups})
+		// A client decodes the API server's answer into what it sent: nothing of the snapshot may be in there.
+		converted = append(converted, v1alpha1.GrantRequirement{Name: r.Name, Required: r.Required, ApproverGroups: slices.Clone(r.ApproverGroups)})
 	}
 	return converted
 }

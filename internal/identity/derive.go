@@ -56,7 +56,7 @@ func Derive(template v1alpha1.SessionTemplate, settings policystore.Namespace, p
 		},
 		Spec: v1alpha1.AgentSessionSpec{
 			Identity: identity, UserName: user, ModelTier: settings.ModelTier, InitiativeMode: settings.InitiativeMode,
-			Adapter: template.Adapter, Authority: *template.Authority.DeepCopy(),
+			Adapter: template.Adapter.DeepCopy(), Authority: *template.Authority.DeepCopy(),
 			DeadlineTime: metav1.NewTime(now.Add(maxAge).Truncate(time.Second)),
 		},
 	}

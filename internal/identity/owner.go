@@ -47,3 +47,9 @@ func RootOwner(ctx context.Context, reader client.Reader, pod *corev1.Pod) (v1al
 	}
 	return root, nil
 }
+
+// Released tells that a pod was made by a controller and belongs to none any more: it was relabelled out of its workload,
+// which would otherwise give it a fresh session of its own, without the deadline, holds and caps of the workload's.
+func Released(pod *corev1.Pod) bool {
+	return pod.GenerateName != "" && metav1.GetControllerOf(pod) == nil
+}

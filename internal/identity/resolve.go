@@ -95,6 +95,8 @@ func (r *Resolver) Resolve(ctx context.Context, caller Caller, snapshot *policys
 		return missing(caller, namespace, policy.ReasonNoSession, "the pod of the token no longer exists"), nil
 	case pod.Spec.ServiceAccountName != account:
 		return missing(caller, namespace, policy.ReasonNoSession, "the pod of the token runs under another ServiceAccount"), nil
+	case Released(pod):
+		return missing(caller, namespace, policy.ReasonNoSession, "the pod was taken out of its workload, and such pods have no session of their own"), nil
 	case pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "":
 		return missing(caller, namespace, policy.ReasonNoSession, "the pod was written by an agent, and such pods have no session of their own"), nil
 	}
@@ -128,7 +130,36 @@ func (r *Resolver) resolvePod(ctx context.Context, caller Caller, snapshot *poli
 		return missing(caller, pod.Namespace, policy.ReasonNoSession,
 			fmt.Sprintf("no session template names ServiceAccount %s", pod.Spec.ServiceAccountName)), nil
 	}
-	return active(caller, Derive(template, settings, pod, root, now)), nil
+	derived := Derive(template, settings, pod, root, now)
+	if why, err := r.unborn(ctx, derived, settings, now); err != nil || why != "" {
+		return missing(caller, pod.Namespace, policy.ReasonNoSession, why), err
+	}
+	return active(caller, derived), nil
+}
+
+// unborn says why the session controller will not make a derived session, so that no caller acts in one that never comes
+// to be: the namespace has as many as it may, another session has the name, or nobody is named whose work it is.
+func (r *Resolver) unborn(ctx context.Context, derived *v1alpha1.AgentSession, settings policystore.Namespace, now time.Time) (string, error) {
+	if derived.Spec.UserName == "" {
+		return "the pod does not say whose work it does (annotation " + v1alpha1.AnnotationUser + ")", nil
+	}
+	var list v1alpha1.AgentSessionList
+	if err := r.Cached.List(ctx, &list, client.InNamespace(derived.Namespace)); err != nil {
+		return "", fmt.Errorf("list sessions of namespace %s: %w", derived.Namespace, err)
+	}
+	live := int32(0)
+	for i := range list.Items {
+		if list.Items[i].Name == derived.Name {
+			return "session " + derived.Name + " belongs to another workload", nil
+		}
+		if !Ended(&list.Items[i], now) {
+			live++
+		}
+	}
+	if limit := *settings.Policy.Spec.WithProfileDefaults().Caps.MaxSessions; live >= limit {
+		return fmt.Sprintf("the namespace has %d of %d sessions (caps.maxSessions)", live, limit), nil
+	}
+	return "", nil
 }
 
 func (r *Resolver) resolveUser(ctx context.Context, caller Caller, snapshot *policystore.Snapshot, now time.Time) (Resolved, error) {

@@ -71,7 +71,8 @@ func (p *parts) addWebhooks() error {
 		enforcement.PathOrigin:       &webhook.Origin{Store: p.store, Sessions: p.sessions, Stamper: p.stamper, Now: time.Now},
 		enforcement.PathObjectsStamp: &webhook.ObjectsStamp{Store: p.store, Now: time.Now},
 		enforcement.PathObjects: &webhook.Objects{
-			Store: p.store, Reader: p.mgr.GetClient(), Access: webhook.SubjectAccess(p.mgr.GetClient()), Now: time.Now,
+			Store: p.store, Reader: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Access: webhook.SubjectAccess(p.mgr.GetClient()),
+			Now: time.Now,
 		},
 	} {
 		server.Register(p.installation.PathPrefix+path, &admission.Webhook{Handler: handler})

@@ -21,12 +21,14 @@ import (
 	"stepbeyond.dev/stepbeyond/policy/kube"
 )
 
-// Finder finds origins.
+// Finder finds origins. Its zero value with the three fields set is ready for use by many goroutines.
 type Finder struct {
-	// Live reads targets of subresources and owners of pods.
+	// Live reads targets of subresources, owners and replicas of pods, claims and what autoscalers scale.
 	Live    client.Reader
 	Mapper  meta.RESTMapper
 	Stamper stamp.Stamper
+
+	leaving leaving
 }
 
 // Found is what is known about the target.
@@ -39,32 +41,54 @@ type Found struct {
 	Parent map[string]any
 	// Recreated tells that the target is a Pod whose controller has another ready replica.
 	Recreated bool
+	// ScaleTarget and OwnClaims are those of kube.Known.
+	ScaleTarget policy.Origin
+	OwnClaims   []string
 }
 
 // Of looks at the target of a request of the session with that key. What cannot be read leaves the origin Unknown, which
 // counts as foreign; an error means that the API server did not answer.
 func (f *Finder) Of(ctx context.Context, req *kube.Request, session string) (Found, error) {
 	object, err := f.target(ctx, req)
-	if err != nil || object == nil {
+	if err != nil {
 		return Found{Origin: policy.OriginUnknown}, err
 	}
+	found := Found{Origin: policy.OriginUnknown}
+	if object != nil {
+		if found, err = f.ofObject(ctx, req, object, session); err != nil {
+			return found, err
+		}
+	}
+	if target, ok := kube.ScaleTargetOf(req); ok {
+		if found.ScaleTarget, err = f.ofScaleTarget(ctx, req.Namespace, target, session); err != nil {
+			return found, err
+		}
+	}
+	found.OwnClaims, err = f.ownClaims(ctx, req, &found, session)
+	return found, err
+}
+
+func (f *Finder) ofObject(ctx context.Context, req *kube.Request, object *unstructured.Unstructured, session string) (Found, error) {
 	found := Found{LastWriter: lastWriter(object), UID: string(object.GetUID())}
 	if req.Subresource == "scale" {
 		found.Parent = object.Object
 	}
-	found.Origin = f.byStamp(object, req.Group, req.Resource, session)
-	if found.Origin != policy.OriginUnknown {
-		return found, nil
-	}
 	owner := metav1.GetControllerOf(object)
-	if owner == nil {
+	if owner == nil || req.Group != "" || req.Resource != "pods" {
+		found.Origin = f.byStamp(object, req.Group, req.Resource, session)
 		return found, nil
 	}
-	found.Origin = policy.OriginController
-	if req.Group == "" && req.Resource == "pods" {
-		return found, f.ofPod(ctx, object, owner, session, &found)
+	controller, err := f.ofPod(ctx, object, owner, session, &found)
+	if err != nil || controller == nil || found.Origin == policy.OriginThisSession || !deletes(req) {
+		return found, err
 	}
-	return found, nil
+	found.Recreated, err = f.replaced(ctx, controller, object, req.DryRun)
+	return found, err
+}
+
+// deletes tells that the request ends a pod. An eviction is a deletion.
+func deletes(req *kube.Request) bool {
+	return req.Operation == "DELETE" && req.Subresource == "" || req.Operation == "CREATE" && req.Subresource == "eviction"
 }
 
 // target is the object itself: as the review shows it, or read live for a subresource.
@@ -82,23 +106,32 @@ func (f *Finder) target(ctx context.Context, req *kube.Request) (*unstructured.U
 	if err != nil {
 		return nil, ignoreNoMatch(err)
 	}
-	return f.get(ctx, kind, req.Namespace, req.Name)
+	object, _, err := f.get(ctx, kind, req.Namespace, req.Name)
+	return object, err
 }
 
-func (f *Finder) get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	object := &unstructured.Unstructured{}
+// get reads one object. It is nil when it does not exist, and when nothing says whether it does: readable tells which.
+func (f *Finder) get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (object *unstructured.Unstructured, readable bool, err error) {
+	object = &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
-	err := f.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
+	err = f.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return nil, nil
+	case apierrors.IsNotFound(err):
+		return nil, true, nil
+	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err), meta.IsNoMatchError(err):
+		return nil, false, nil
 	case err != nil:
-		return nil, fmt.Errorf("read %s %s/%s: %w", kind.Kind, namespace, name, err)
+		return nil, false, fmt.Errorf("read %s %s/%s: %w", kind.Kind, namespace, name, err)
 	}
-	return object, nil
+	return object, true, nil
 }
 
+// byStamp is the origin of an object that is not a Pod of a controller. What has a controller was made by it, whatever
+// stamp it carries: a stamp in a template is copied onto every object with a generated name that is made from it.
 func (f *Finder) byStamp(object *unstructured.Unstructured, group, resource, session string) policy.Origin {
+	if metav1.GetControllerOf(object) != nil {
+		return policy.OriginController
+	}
 	creator, ok := f.Stamper.Verify(object.GetAnnotations()[v1alpha1.AnnotationCreatedBy], stamp.Subject{
 		Group: group, Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName(), GenerateName: object.GetGenerateName(),
 	})
@@ -115,56 +148,36 @@ func (f *Finder) byStamp(object *unstructured.Unstructured, group, resource, ses
 // maxOwners bounds a pod's owner chain: ReplicaSet and Deployment, or Job and CronJob.
 const maxOwners = 2
 
-// ofPod follows the controllers of a pod: it is ThisSession if the chain ends in an object that is.
-func (f *Finder) ofPod(ctx context.Context, pod *unstructured.Unstructured, owner *metav1.OwnerReference, session string, found *Found) error {
+// ofPod follows the controllers of a pod: it is ThisSession if the chain ends in an object that is and the pod was made
+// from a template that this session wrote. A controller adopts pods that match its selector; those stay foreign. It
+// returns the pod's own controller, nil when that cannot be read.
+func (f *Finder) ofPod(
+	ctx context.Context, pod *unstructured.Unstructured, owner *metav1.OwnerReference, session string, found *Found,
+) (controller *unstructured.Unstructured, err error) {
+	found.Origin = policy.OriginController
 	for step := 0; owner != nil && step < maxOwners; step++ {
 		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
-		object, err := f.get(ctx, kind, pod.GetNamespace(), owner.Name)
-		if err != nil {
-			return err
-		}
-		if object == nil || object.GetUID() != owner.UID {
-			return nil
+		object, _, err := f.get(ctx, kind, pod.GetNamespace(), owner.Name)
+		if err != nil || object == nil || object.GetUID() != owner.UID {
+			return controller, err
 		}
 		if step == 0 {
-			found.Recreated = hasAnotherReady(object, pod)
+			controller = object
+		}
+		if owner = metav1.GetControllerOf(object); owner != nil {
+			continue
 		}
 		mapping, err := f.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
-			return ignoreNoMatch(err)
+			return controller, ignoreNoMatch(err)
 		}
-		if origin := f.byStamp(object, mapping.Resource.Group, mapping.Resource.Resource, session); origin != policy.OriginUnknown {
+		origin := f.byStamp(object, mapping.Resource.Group, mapping.Resource.Resource, session)
+		adopted := pod.GetAnnotations()[v1alpha1.AnnotationTemplateWriter] != session
+		if origin == policy.OriginOtherSession || origin == policy.OriginThisSession && !adopted {
 			found.Origin = origin
-			return nil
-		}
-		owner = metav1.GetControllerOf(object)
-	}
-	return nil
-}
-
-// hasAnotherReady compares what the controller reports with whether the pod itself is among it.
-func hasAnotherReady(controller, pod *unstructured.Unstructured) bool {
-	if controller.GetKind() == "DaemonSet" {
-		return false // the other pods of a DaemonSet run on other nodes and replace nothing here
-	}
-	ready, _, err := unstructured.NestedInt64(controller.Object, "status", "readyReplicas")
-	if err != nil {
-		return false
-	}
-	if podReady(pod) {
-		ready--
-	}
-	return ready > 0
-}
-
-func podReady(pod *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(pod.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if c, ok := condition.(map[string]any); ok && c["type"] == "Ready" {
-			return c["status"] == "True"
 		}
 	}
-	return false
+	return controller, nil
 }
 
 // lastWriter is the field manager of the newest change of the object itself, not of its status.

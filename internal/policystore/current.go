@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,6 +78,13 @@ func (s *Snapshot) namespaceCurrent(ctx context.Context, live client.Reader, nam
 type objectGeneration struct {
 	uid        types.UID
 	generation int64
+}
+
+// same tells whether two snapshots say the same about everything that is watched through Store.Changed.
+func (s *Snapshot) same(other *Snapshot) bool {
+	return maps.Equal(s.clusterGenerations, other.clusterGenerations) && maps.Equal(s.policyGenerations, other.policyGenerations) &&
+		reflect.DeepEqual(s.Scope, other.Scope) && slices.Equal(s.Released, other.Released) && s.Onboarding == other.Onboarding &&
+		maps.EqualFunc(s.namespaces, other.namespaces, func(a, b Namespace) bool { return a.Profile == b.Profile && a.Governing == b.Governing })
 }
 
 // observe records what was read, before invalid objects are replaced by their last valid generation.

@@ -49,6 +49,10 @@ type Snapshot struct {
 type Namespace struct {
 	// Profile is the value of the namespace's profile label.
 	Profile string
+	// Governing is the ClusterAgentPolicy that governs the namespace: the first by name that selects it.
+	Governing string
+	// Delegated is what that policy lets the namespace's own AgentPolicy set.
+	Delegated []v1alpha1.DelegableSetting
 	// Policy is the profile's AgentPolicy; nil when the label names none that is valid, and then everything governed is
 	// refused.
 	Policy *v1alpha1.AgentPolicy
@@ -136,6 +140,8 @@ type assembly struct {
 	snapshot *Snapshot
 	set      policy.Set
 	valid    []*v1alpha1.ClusterAgentPolicy
+	// incomplete: a cluster policy has no generation that could be in force.
+	incomplete bool
 	// owner of each profile binding; a second owner makes the binding void.
 	bindings map[string]*v1alpha1.ClusterAgentPolicy
 }
@@ -145,6 +151,9 @@ func (b *assembly) chooseBaseline() error {
 	version := baseline.Latest
 	position := -1
 	for i := range b.in.Cluster {
+		if len(CheckCluster(&b.in.Cluster[i])) > 0 {
+			continue
+		}
 		if p := slices.Index(baseline.Versions(), b.in.Cluster[i].Spec.BaselineVersion); p > position {
 			version, position = b.in.Cluster[i].Spec.BaselineVersion, p
 		}
@@ -180,6 +189,8 @@ func (b *assembly) addCluster() {
 		object := &b.in.Cluster[i]
 		b.problem(object.UID, CheckCluster(object)...)
 		if len(b.snapshot.problems[object.UID]) > 0 {
+			// Its rules are unknown, and rules count everywhere: nothing governed passes until it is repaired.
+			b.incomplete = true
 			continue
 		}
 		b.valid = append(b.valid, object)
@@ -232,7 +243,10 @@ func (b *assembly) addNamespaces() {
 // addNamespace binds one namespace to its profile. A label that names no valid profile leaves the namespace governed and
 // without a profile, so that the engine refuses.
 func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1.ClusterAgentPolicy) {
-	view := Namespace{Profile: namespace.Labels[v1alpha1.LabelProfile]}
+	view := Namespace{Profile: namespace.Labels[v1alpha1.LabelProfile], Governing: governing.Name}
+	if governing.Spec.Delegation != nil {
+		view.Delegated = governing.Spec.Delegation.NamespaceMaySet
+	}
 	bound := policy.Namespace{}
 	audit := false
 	if profile, binding := b.profileOf(view.Profile, governing); profile != nil {
@@ -247,7 +261,7 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 		if b.compiles(own) {
 			converted := FromAgentPolicy(own, false)
 			bound.Policy = &converted
-			view.override(&own.Spec, governing)
+			view.override(&own.Spec)
 		} else {
 			bound.Profile, view.Policy = "", nil // its rules are unknown, so nothing governed passes here
 		}
@@ -262,27 +276,27 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 }
 
 // override takes from a namespace's own policy what the cluster policy delegates.
-func (n *Namespace) override(own *v1alpha1.AgentPolicySpec, governing *v1alpha1.ClusterAgentPolicy) {
-	if len(own.SessionTemplates) > 0 && delegates(governing, v1alpha1.DelegableSessionTemplates) {
+func (n *Namespace) override(own *v1alpha1.AgentPolicySpec) {
+	if len(own.SessionTemplates) > 0 && slices.Contains(n.Delegated, v1alpha1.DelegableSessionTemplates) {
 		n.Templates = own.SessionTemplates
 	}
 	if n.Policy == nil {
 		return
 	}
-	if own.ModelTier != "" && delegates(governing, v1alpha1.DelegableModelTier) {
+	if own.ModelTier != "" && slices.Contains(n.Delegated, v1alpha1.DelegableModelTier) {
 		n.ModelTier = own.ModelTier
 	}
 	if own.Initiative == nil || own.Initiative.Mode == "" {
 		return
 	}
-	if own.Initiative.Mode == v1alpha1.InitiativeModeStrict || delegates(governing, v1alpha1.DelegableInitiativeMode) {
+	if own.Initiative.Mode == v1alpha1.InitiativeModeStrict || slices.Contains(n.Delegated, v1alpha1.DelegableInitiativeMode) {
 		n.InitiativeMode = own.Initiative.Mode
 	}
 }
 
 func (b *assembly) profileOf(label string, governing *v1alpha1.ClusterAgentPolicy) (*v1alpha1.AgentPolicy, v1alpha1.ProfileBinding) {
 	for _, binding := range governing.Spec.Profiles {
-		if binding.Name != label {
+		if binding.Name != label || b.incomplete {
 			continue
 		}
 		if profile := b.agentPolicy(enforcement.SystemNamespace, binding.AgentPolicyName); profile != nil && b.compiles(profile) {
@@ -318,10 +332,6 @@ func neverGoverned(namespace string) bool {
 	return strings.HasPrefix(namespace, "kube-") || namespace == enforcement.SystemNamespace || namespace == enforcement.CanaryNamespace
 }
 
-func delegates(object *v1alpha1.ClusterAgentPolicy, setting v1alpha1.DelegableSetting) bool {
-	return object.Spec.Delegation != nil && slices.Contains(object.Spec.Delegation.NamespaceMaySet, setting)
-}
-
 // CheckCluster says what keeps a ClusterAgentPolicy from coming into force, beyond its schema.
 func CheckCluster(object *v1alpha1.ClusterAgentPolicy) []policy.Problem {
 	var problems []policy.Problem
@@ -332,8 +342,30 @@ func CheckCluster(object *v1alpha1.ClusterAgentPolicy) []policy.Problem {
 	if _, err := metav1.LabelSelectorAsSelector(&object.Spec.Governed.NamespaceSelector); err != nil {
 		problems = append(problems, policy.Problem{Field: "governed.namespaceSelector", Rule: object.Name, Message: err.Error()})
 	}
+	problems = append(problems, checkSubjects(&object.Spec.Governed)...)
 	_, compiled := policy.Compile(policy.Set{Cluster: []policy.Policy{FromClusterAgentPolicy(object)}})
 	return append(problems, compiled...)
+}
+
+// checkSubjects asks the compiler of the scope, entry by entry, so that no policy comes into force whose scope would be
+// refused: one bad entry would keep every later namespace out of the scope.
+func checkSubjects(governed *v1alpha1.GovernedSubjects) []policy.Problem {
+	var problems []policy.Problem
+	check := func(path, entry string, scope enforcement.Scope) {
+		if _, err := scope.Expression(); err != nil {
+			problems = append(problems, policy.Problem{Field: "governed." + path, Rule: entry, Message: err.Error()})
+		}
+	}
+	for i, user := range governed.Users {
+		check(fmt.Sprintf("users[%d].name", i), user.Name, enforcement.Scope{Users: []string{user.Name}})
+		check(fmt.Sprintf("users[%d].sessionNamespace", i), user.Name, enforcement.Scope{Namespaces: []string{user.SessionNamespace}})
+	}
+	for i, account := range governed.ExemptServiceAccounts {
+		check(fmt.Sprintf("exemptServiceAccounts[%d]", i), account.Name, enforcement.Scope{
+			Exempt: []enforcement.ServiceAccount{{Namespace: account.Namespace, Name: account.Name}},
+		})
+	}
+	return problems
 }
 
 // CheckAgentPolicy says what keeps an AgentPolicy from coming into force, beyond its schema.

@@ -117,7 +117,10 @@ func (s *Store) Rebuild(ctx context.Context, now metav1.Time) error {
 	for id, found := range problems {
 		snapshot.problems[id] = found
 	}
-	s.current.Store(snapshot)
+	last := s.current.Swap(snapshot)
+	if last != nil && last.same(snapshot) {
+		return nil // a namespace that nobody governs came or changed its labels
+	}
 	for _, listener := range s.listeners {
 		select {
 		case listener <- struct{}{}:

@@ -37,16 +37,7 @@ func prepare(folder fs.FS, o *Operation, s *session) (*prepared, error) {
 	if key.group == "" && key.resource == "namespaces" {
 		key.namespace = "" // admission names the Namespace itself here
 	}
-	origin := k.Origin
-	if origin == "" {
-		origin = policy.OriginUnknown
-		if k.Verb != policy.VerbCreate && slices.Contains(s.created, key) {
-			origin = policy.OriginThisSession
-		}
-	}
-	operation, err := kube.Operation(request, kube.Known{
-		Origin: origin, LastWriter: k.LastWriter, Recreated: k.Recreated, SessionNamespaces: s.view.Authority.Namespaces,
-	})
+	operation, err := kube.Operation(request, s.known(k, &request, key))
 	if err != nil {
 		return nil, fmt.Errorf("operation.kubernetes: %w", err)
 	}
@@ -54,6 +45,36 @@ func prepare(folder fs.FS, o *Operation, s *session) (*prepared, error) {
 		operation.Target.UID = uidOf(key)
 	}
 	return &prepared{request: request, operation: operation}, nil
+}
+
+// known is what the manager would find out about the request's target and what it reaches through it.
+func (s *session) known(k *KubernetesOperation, request *kube.Request, key objectKey) kube.Known {
+	known := kube.Known{
+		Origin: k.Origin, LastWriter: k.LastWriter, Recreated: k.Recreated, SessionNamespaces: s.view.Authority.Namespaces,
+	}
+	if known.Origin == "" {
+		known.Origin = policy.OriginUnknown
+		if k.Verb != policy.VerbCreate {
+			known.Origin = s.originOf(key)
+		}
+	}
+	if target, ok := kube.ScaleTargetOf(request); ok {
+		known.ScaleTarget = s.originOf(objectKey{target.Group, pluralOf(target.Group, target.Kind), request.Namespace, target.Name})
+	}
+	for _, claim := range kube.ClaimsOf(*request, known.Origin) {
+		made := s.originOf(objectKey{"", "persistentvolumeclaims", request.Namespace, claim.Name}) == policy.OriginThisSession
+		if made || claim.Generated && !slices.Contains(k.ForeignClaims, claim.Name) {
+			known.OwnClaims = append(known.OwnClaims, claim.Name)
+		}
+	}
+	return known
+}
+
+func (s *session) originOf(key objectKey) policy.Origin {
+	if slices.Contains(s.created, key) {
+		return policy.OriginThisSession
+	}
+	return policy.OriginUnknown
 }
 
 // bind completes the operation with its digest. An operation without an exact form has none.

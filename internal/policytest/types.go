@@ -123,7 +123,10 @@ type KubernetesOperation struct {
 	LastWriter string `json:"lastWriter,omitempty"`
 	// Recreated: the target is a Pod whose controller has another ready replica.
 	Recreated bool `json:"recreated,omitempty"`
-	DryRun    bool `json:"dryRun,omitempty"`
+	// ForeignClaims are claims of a StatefulSet's templates that are there already and that the session did not make.
+	// Omitted: none is there. A claim that a pod names is foreign unless the session made it.
+	ForeignClaims []string `json:"foreignClaims,omitempty"`
+	DryRun        bool     `json:"dryRun,omitempty"`
 }
 
 // Manifest is an object: written out, or as a file below the folder.

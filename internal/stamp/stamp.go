@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 )
 
@@ -70,22 +72,23 @@ type Template struct {
 	Spec     map[string]any
 }
 
-// templatePaths lists where the built-in kinds keep their pod template.
-var templatePaths = map[string][]string{
-	"Pod":                   {},
-	"PodTemplate":           {"template"},
-	"ReplicationController": {"spec", "template"},
-	"ReplicaSet":            {"spec", "template"},
-	"Deployment":            {"spec", "template"},
-	"StatefulSet":           {"spec", "template"},
-	"DaemonSet":             {"spec", "template"},
-	"Job":                   {"spec", "template"},
-	"CronJob":               {"spec", "jobTemplate", "spec", "template"},
+// templatePaths lists where the built-in kinds keep their pod template, by resource: a custom resource may have a built-in
+// kind's name. The conditions of the webhook entries (internal/enforcement) and the engine (policy/kube) list the same.
+var templatePaths = map[schema.GroupResource][]string{
+	{Resource: "pods"}:                        {},
+	{Resource: "podtemplates"}:                {"template"},
+	{Resource: "replicationcontrollers"}:      {"spec", "template"},
+	{Group: "apps", Resource: "replicasets"}:  {"spec", "template"},
+	{Group: "apps", Resource: "deployments"}:  {"spec", "template"},
+	{Group: "apps", Resource: "statefulsets"}: {"spec", "template"},
+	{Group: "apps", Resource: "daemonsets"}:   {"spec", "template"},
+	{Group: "batch", Resource: "jobs"}:        {"spec", "template"},
+	{Group: "batch", Resource: "cronjobs"}:    {"spec", "jobTemplate", "spec", "template"},
 }
 
-// TemplateOf finds the pod template of an object of a built-in kind; ok is false for a kind without one.
-func TemplateOf(object map[string]any, kind string) (t Template, ok bool) {
-	path, ok := templatePaths[kind]
+// TemplateOf finds the pod template of an object of a built-in kind; ok is false for a resource without one.
+func TemplateOf(object map[string]any, resource schema.GroupResource) (t Template, ok bool) {
+	path, ok := templatePaths[resource]
 	if !ok || object == nil {
 		return Template{}, false
 	}

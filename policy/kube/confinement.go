@@ -41,10 +41,7 @@ func (j *judge) judgePodConfinement(t template) {
 		}
 	}
 	for _, volume := range t.spec.objects("volumes") {
-		// Present counts, whatever is inside: a hostPath without a path is the API server's to refuse.
-		if volume.object("hostPath").fields != nil {
-			j.present(policy.EscalatesAuthority, "the pod mounts a path of the node: hostPath")
-		}
+		j.judgeVolume(volume)
 	}
 	security := t.spec.object("securityContext")
 	for _, sysctl := range security.objects("sysctls") {

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"reflect"
+	"slices"
 
 	"stepbeyond.dev/stepbeyond/policy"
 )
@@ -14,10 +15,12 @@ func (j *judge) judgeKind() {
 	switch j.req.kind() {
 	case services:
 		j.judgeService()
+	case claims:
+		j.judgeClaim()
+	case groupResource{"policy", "poddisruptionbudgets"}:
+		j.judgeDisruptionBudget()
 	case secrets:
 		j.judgeSecret()
-	case namespaces:
-		j.judgeNamespaceKeys()
 	case groupResource{"networking.k8s.io", "networkpolicies"}:
 		j.judgeNetworkPolicy()
 	case groupResource{"", "serviceaccounts"}:
@@ -36,7 +39,7 @@ func (j *judge) judgeService() {
 	spec, was := j.object.object("spec"), j.old.object("spec")
 	specChanged := !reflect.DeepEqual(spec.fields, was.fields)
 	changed := specChanged || changedKey(j.old.object("metadata").object("annotations").fields,
-		j.object.object("metadata").object("annotations").fields, "")
+		j.object.object("metadata").object("annotations").fields, "", unboundAnnotations...)
 	if why := exposure(spec); why != "" && changed {
 		j.present(policy.External, why)
 	}
@@ -92,95 +95,44 @@ func (j *judge) judgeNetworkPolicy() {
 	}
 }
 
-// judgeReplicas finds outages and lost claims: a foreign workload taken to nothing, and a StatefulSet whose claims go
-// with its replicas.
-func (j *judge) judgeReplicas() {
-	req := *j.req
-	if scaled, ok := withoutScale(&req); ok {
-		req = scaled
-	}
-	object, old := j.root("object", req.Object), j.root("oldObject", req.OldObject)
-	isScale := req.Subresource == "scale"
-	if j.foreign() && j.req.kind() == jobs {
-		j.judgeJob(object, old)
-	}
-	if !isScale && !scalable[req.kind()] {
+// judgeDisruptionBudget finds budgets over everything: nothing that the namespace runs could be evicted without them.
+func (j *judge) judgeDisruptionBudget() {
+	if j.verb != policy.VerbCreate && j.verb != policy.VerbUpdate {
 		return
 	}
-	before, after := replicas(old, isScale), replicas(object, isScale)
-	if j.foreign() && after == 0 && before != 0 {
-		j.present(policy.Destructive, "a workload that this session did not make is scaled to 0")
+	spec := j.object.object("spec")
+	if !selects(spec.object("selector")) && !reflect.DeepEqual(spec.fields, j.old.object("spec").fields) {
+		j.present(policy.Security, "a PodDisruptionBudget over all Pods can hold back the drain of every node")
 	}
-	if req.kind() != statefulSets || after >= before {
+}
+
+// selects tells that a label selector asks for something that a Pod has; what is only excluded leaves all others.
+func selects(selector object) bool {
+	if len(selector.object("matchLabels").fields) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(selector.objects("matchExpressions"), func(e object) bool {
+		return e.text("operator") == "In" || e.text("operator") == "Exists"
+	})
+}
+
+// judgeClaim finds claims that reach data which is there already.
+func (j *judge) judgeClaim() {
+	if j.verb != policy.VerbCreate && j.verb != policy.VerbUpdate {
 		return
 	}
-	switch {
-	case isScale:
-		j.present(policy.Ambiguous, "whether the StatefulSet deletes the claims of removed replicas is not known")
-	case retention(object, "whenScaled") == "Delete" || retention(old, "whenScaled") == "Delete":
-		j.present(policy.Destructive, "the StatefulSet deletes the claims of removed replicas")
+	if reachesData(j.object.object("spec"), j.old.object("spec")) {
+		j.present(policy.Security, "the claim gives access to data that is there already: dataSource, dataSourceRef or volumeName")
 	}
 }
 
-// judgeJob: suspending a Job deletes its running Pods, and so does a parallelism of 0.
-func (j *judge) judgeJob(object, old object) {
-	spec, was := object.object("spec"), old.object("spec")
-	if spec.flag("suspend") && !was.flag("suspend") {
-		j.present(policy.Destructive, "a Job that this session did not make is suspended")
+// reachesData tells that the spec of a claim names a volume, or a source to copy, that it did not name before.
+func reachesData(spec, was object) bool {
+	for _, field := range []string{"dataSource", "dataSourceRef", "volumeName"} {
+		named := spec.fields[field]
+		if named != nil && named != "" && !reflect.DeepEqual(named, was.fields[field]) {
+			return true
+		}
 	}
-	now, set := spec.number("parallelism")
-	if before, had := was.number("parallelism"); set && now == 0 && (!had || before != 0) {
-		j.present(policy.Destructive, "a Job that this session did not make is taken to parallelism 0")
-	}
-}
-
-// scalable kinds keep their replicas in spec.replicas and default it to 1.
-var scalable = map[groupResource]bool{
-	{"apps", "deployments"}: true, {"apps", "replicasets"}: true, statefulSets: true,
-	{"", "replicationcontrollers"}: true,
-}
-
-// replicas reads spec.replicas. A Scale omits 0; everything else is defaulted to 1.
-func replicas(o object, isScale bool) int64 {
-	n, ok := o.object("spec").number("replicas")
-	if !ok && !isScale {
-		return 1
-	}
-	return n
-}
-
-func retention(o object, when string) string {
-	return o.object("spec").object("persistentVolumeClaimRetentionPolicy").text(when)
-}
-
-// withoutScale turns a scale request of a built-in kind into the update of its parent that it is. ok is false when the
-// parent was not read, or is not the object and version that the request was made against.
-func withoutScale(req *Request) (Request, bool) {
-	same := func(key string) bool {
-		return metadataText(req.Parent, key) == metadataText(req.OldObject, key)
-	}
-	if req.Operation != "UPDATE" || req.Subresource != "scale" || !scalable[req.kind()] ||
-		metadataText(req.Parent, "uid") == "" || !same("uid") || !same("resourceVersion") {
-		return Request{}, false
-	}
-	scaled := *req
-	scaled.Subresource, scaled.Parent = "", nil
-	scaled.Kind, _ = req.Parent["kind"].(string)
-	scaled.OldObject = withReplicas(req.Parent, req.OldObject)
-	scaled.Object = withReplicas(req.Parent, req.Object)
-	return scaled, true
-}
-
-// withReplicas is the parent with the replicas that a Scale names.
-func withReplicas(parent, scale map[string]any) map[string]any {
-	result, spec := copyOf(parent), map[string]any{}
-	if was, ok := parent["spec"].(map[string]any); ok {
-		spec = copyOf(was)
-	}
-	spec["replicas"] = int64(0)
-	if named, ok := scale["spec"].(map[string]any); ok && named["replicas"] != nil {
-		spec["replicas"] = named["replicas"]
-	}
-	result["spec"] = spec
-	return result
+	return false
 }

@@ -3,7 +3,6 @@ package kube
 import (
 	"reflect"
 	"slices"
-	"strings"
 
 	"stepbeyond.dev/stepbeyond/policy"
 )
@@ -22,18 +21,40 @@ const (
 // unboundAnnotations say nothing about what the caller wants.
 var unboundAnnotations = []string{AnnotationCreatedBy, AnnotationTemplateWriter, annotationLastApplied}
 
-// judgeMetadata finds deletion by proxy: an object whose last finalizer goes is gone, and one with another owner is
-// collected with that owner. Neither sends a DELETE review.
+// judgeMetadata finds deletion by proxy: an object whose last finalizer goes is gone, one with another owner is collected
+// with that owner, and a Pod with other labels leaves its controller or is taken by another one. None of them sends a
+// DELETE review.
 func (j *judge) judgeMetadata() {
 	was, now := j.old.object("metadata"), j.object.object("metadata")
 	j.judgeFinalizers(was.strings("finalizers"), now.strings("finalizers"))
 	if j.req.kind() == namespaces {
 		j.judgeFinalizers(j.old.object("spec").strings("finalizers"), j.object.object("spec").strings("finalizers"))
 	}
-	owned := len(was.objects("ownerReferences")) + len(now.objects("ownerReferences"))
-	if owned > 0 && !reflect.DeepEqual(was.fields["ownerReferences"], now.fields["ownerReferences"]) {
-		j.present(policy.Destructive, "ownerReferences change, which can delete the object without a request to delete")
+	j.judgeOwners()
+	j.judgeOwnKeys()
+	relabelled := changedKey(was.object("labels").fields, now.object("labels").fields, "")
+	if j.req.kind() == pods && relabelled && (j.foreign() || controlled(was)) {
+		j.present(policy.Destructive, "labels decide which controller keeps a Pod and which Service it serves")
 	}
+}
+
+// judgeOwners: the garbage collector deletes an object with its owners, and a controller acts on what it owns. A
+// subresource that is created shows no owners of the object.
+func (j *judge) judgeOwners() {
+	was, now := j.old.object("metadata"), j.object.object("metadata")
+	owned := len(was.objects("ownerReferences")) + len(now.objects("ownerReferences"))
+	switch {
+	case owned == 0, reflect.DeepEqual(was.fields["ownerReferences"], now.fields["ownerReferences"]):
+	case j.verb == policy.VerbUpdate:
+		j.present(policy.Destructive, "ownerReferences change, which can delete the object without a request to delete")
+	case j.req.Subresource == "":
+		j.present(policy.Destructive, "the object can be deleted with its owner, and the owner's controller acts on it")
+	}
+}
+
+// controlled tells that a controller owns the object of this metadata.
+func controlled(metadata object) bool {
+	return slices.ContainsFunc(metadata.objects("ownerReferences"), func(o object) bool { return o.flag("controller") })
 }
 
 func (j *judge) judgeFinalizers(was, now []string) {
@@ -47,38 +68,4 @@ func (j *judge) judgeFinalizers(was, now []string) {
 			j.present(policy.Security, "a finalizer is added to an object that this session did not make")
 		}
 	}
-}
-
-// judgeNamespaceKeys guards the labels and annotations that decide how a namespace is governed and confined.
-func (j *judge) judgeNamespaceKeys() {
-	if j.verb != policy.VerbCreate && j.verb != policy.VerbUpdate {
-		return
-	}
-	was, now := j.old.object("metadata"), j.object.object("metadata")
-	for _, field := range []string{"labels", "annotations"} {
-		before, after := was.object(field).fields, now.object(field).fields
-		if changedKey(before, after, "stepbeyond.dev/") {
-			j.present(policy.EscalatesAuthority, "a stepbeyond.dev key of the Namespace decides which policy governs it")
-		}
-		if changedKey(before, after, "pod-security.kubernetes.io/") {
-			j.present(policy.Security, "a pod-security.kubernetes.io key of the Namespace changes")
-		}
-	}
-}
-
-// changedKey tells whether a key with the prefix differs between the two. The server's stamps and kubectl's note to
-// itself do not count.
-func changedKey(before, after map[string]any, prefix string) bool {
-	differs := func(a, b map[string]any) bool {
-		for key, value := range a {
-			if !strings.HasPrefix(key, prefix) || slices.Contains(unboundAnnotations, key) {
-				continue
-			}
-			if other, ok := b[key]; !ok || !reflect.DeepEqual(value, other) {
-				return true
-			}
-		}
-		return false
-	}
-	return differs(before, after) || differs(after, before)
 }

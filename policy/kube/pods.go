@@ -21,7 +21,7 @@ var templatePath = map[groupResource][]string{
 	{"apps", "daemonsets"}:         {"spec", "template"},
 	statefulSets:                   {"spec", "template"},
 	jobs:                           {"spec", "template"},
-	{"batch", "cronjobs"}:          {"spec", "jobTemplate", "spec", "template"},
+	cronJobs:                       {"spec", "jobTemplate", "spec", "template"},
 }
 
 // showsPods tells that the request's objects are of the kind itself, and not a Scale, an Eviction or options.
@@ -89,9 +89,11 @@ func (j *judge) judgePods() {
 		j.judgeEphemeral(now.spec, was.spec)
 		return
 	}
+	j.judgePriority(now.spec, was.spec)
 	if j.verb == policy.VerbUpdate && runsSame(now, was) {
 		return
 	}
+	j.judgePlacement(now.spec, was.spec)
 	if account := accountOf(now.spec); j.foreignAccount(account) || j.foreignAccount(now.spec.text("serviceAccount")) {
 		j.present(policy.EscalatesAuthority, "the pod runs under a ServiceAccount that is not the caller's")
 	}
@@ -101,7 +103,28 @@ func (j *judge) judgePods() {
 			j.judgeContainer(container, now.spec)
 		}
 	}
+	if j.verb == policy.VerbUpdate && j.foreign() && len(secretsOf(now.spec)) > 0 {
+		j.present(policy.Credentials, "what a workload runs that this session did not make changes, and it reads a Secret")
+	}
 	j.judgeSecretUse(secretsOf(now.spec), secretsOf(was.spec))
+}
+
+// judgePriority: the system's own classes drive other Pods off their nodes.
+func (j *judge) judgePriority(now, was object) {
+	class := now.text("priorityClassName")
+	if strings.HasPrefix(class, "system-") && class != was.text("priorityClassName") {
+		j.present(policy.Security, "the pod takes a priority class of the system")
+	}
+}
+
+// judgePlacement finds pods that pass the scheduler by, and those with another sandbox than they had or than is usual.
+func (j *judge) judgePlacement(now, was object) {
+	if node := now.text("nodeName"); node != "" && node != was.text("nodeName") {
+		j.present(policy.Security, "the pod chooses its node past the scheduler: nodeName")
+	}
+	if now.text("runtimeClassName") != was.text("runtimeClassName") {
+		j.present(policy.Security, "the pod chooses its container runtime: runtimeClassName")
+	}
 }
 
 // foreignAccount spares "default": where agents are governed it is governed too and has no session, so the API refuses

@@ -43,6 +43,12 @@ type Known struct {
 	SessionNamespaces []string
 	// Recreated tells that the target is a Pod whose controller has another ready replica: its deletion is a restart.
 	Recreated bool
+	// ScaleTarget is the origin of the workload that [ScaleTargetOf] names. One that does not exist yet is unknown; empty
+	// counts as unreadable.
+	ScaleTarget policy.Origin
+	// OwnClaims names those claims of [ClaimsOf] that this session made or that do not exist. Every other one counts as
+	// foreign.
+	OwnClaims []string
 }
 
 // groupResource is how the tables of this package name a kind.
@@ -55,7 +61,9 @@ var (
 	services     = groupResource{"", "services"}
 	secrets      = groupResource{"", "secrets"}
 	namespaces   = groupResource{"", "namespaces"}
+	claims       = groupResource{"", "persistentvolumeclaims"}
 	jobs         = groupResource{"batch", "jobs"}
+	cronJobs     = groupResource{"batch", "cronjobs"}
 	statefulSets = groupResource{"apps", "statefulsets"}
 )
 
@@ -171,6 +179,12 @@ func (j *judge) judge() {
 	case j.verb == policy.VerbUpdate:
 		j.judgeMetadata()
 		j.judgeReplicas()
+		j.judgeLimits()
+		j.judgeDelegated()
+	case j.verb == policy.VerbCreate:
+		j.judgeOwners()
+		j.judgeOwnKeys()
+		j.judgeDelegated()
 	}
 	j.judgePods()
 	j.judgeKind()

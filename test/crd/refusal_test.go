@@ -444,6 +444,11 @@ func TestBadAgentPoliciesAreRefused(t *testing.T) {
 func TestBadAgentSessionsAreRefused(t *testing.T) {
 	expectRefusals(t, "testdata/agentsession/valid/from-template.yaml", []refusal{
 		{
+			name:  "a name that is too long for a label",
+			patch: `[{"op":"replace","path":"/metadata/name","value":"` + strings.Repeat("n", 64) + `"}]`,
+			want:  cause{"metadata", "name: has at most 63 characters, because it is a label of the session's grants"},
+		},
+		{
 			name:  "a session without a user",
 			patch: `[{"op":"remove","path":"/spec/userName"}]`,
 			want:  cause{"spec.userName", "Required value"},

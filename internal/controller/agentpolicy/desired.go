@@ -25,10 +25,6 @@ type input struct {
 	// usedBy counts the namespaces that use a profile.
 	usedBy int
 
-	// governing is the cluster policy that governs the policy's namespace; empty when none does.
-	governing string
-	// delegated is what it lets the namespace set.
-	delegated []v1alpha1.DelegableSetting
 	// sessions and pending count the namespace's live sessions and open questions.
 	sessions, pending int32
 }
@@ -87,24 +83,24 @@ func (in *input) ready() (v1alpha1.ConditionReason, string) {
 	}
 	view, _ := in.snapshot.Namespace(own)
 	switch {
-	case in.governing == "":
+	case view.Governing == "":
 		return v1alpha1.ReasonProfileMissing, fmt.Sprintf("No ClusterAgentPolicy governs namespace %s, so nothing here counts.", own)
 	case view.Policy == nil:
 		return v1alpha1.ReasonProfileMissing, fmt.Sprintf("Profile %q of namespace %s is bound to no valid AgentPolicy.", view.Profile, own)
 	}
-	if field := in.undelegated(view.Policy); field != "" {
+	if field := in.undelegated(&view); field != "" {
 		return v1alpha1.ReasonNotDelegated, fmt.Sprintf(
-			"spec.%s: ClusterAgentPolicy %s does not delegate it, and the value of profile %s counts.", field, in.governing, view.Profile)
+			"spec.%s: ClusterAgentPolicy %s does not delegate it, and the value of profile %s counts.", field, view.Governing, view.Profile)
 	}
-	return v1alpha1.ReasonCompiled, fmt.Sprintf("Joined with profile %s and ClusterAgentPolicy/%s.", view.Profile, in.governing)
+	return v1alpha1.ReasonCompiled, fmt.Sprintf("Joined with profile %s and ClusterAgentPolicy/%s.", view.Profile, view.Governing)
 }
 
 // undelegated is the first field that the namespace's policy sets without being allowed to; empty for none. Mode strict
 // allows no optional action, so it only tightens.
-func (in *input) undelegated(profile *v1alpha1.AgentPolicy) string {
+func (in *input) undelegated(view *policystore.Namespace) string {
 	spec := &in.object.Spec
-	may := func(setting v1alpha1.DelegableSetting) bool { return slices.Contains(in.delegated, setting) }
-	defaults := profile.Spec.WithProfileDefaults()
+	may := func(setting v1alpha1.DelegableSetting) bool { return slices.Contains(view.Delegated, setting) }
+	defaults := view.Policy.Spec.WithProfileDefaults()
 	switch {
 	case spec.ModelTier != "" && spec.ModelTier != defaults.ModelTier && !may(v1alpha1.DelegableModelTier):
 		return "modelTier"

@@ -1,15 +1,12 @@
 package agentpolicy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
@@ -32,13 +29,6 @@ func (r *Status) gather(ctx context.Context, snapshot *policystore.Snapshot, obj
 		return id.UID == string(object.UID) && id.Generation == object.Generation
 	})
 	in.check()
-	namespace := &corev1.Namespace{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: object.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
-		return in, fmt.Errorf("read namespace: %w", err)
-	}
-	if err := r.delegation(ctx, &in, namespace); err != nil {
-		return in, err
-	}
 	return in, r.counts(ctx, &in)
 }
 
@@ -53,28 +43,6 @@ func (r *Status) users(ctx context.Context, in *input) error {
 			in.usedBy++
 			in.inForce = view.Policy.Generation == in.object.Generation
 		}
-	}
-	return nil
-}
-
-// delegation finds what the cluster policy that governs the namespace lets it set. When several select the namespace the
-// first by name counts, so that the answer does not depend on the order of a list.
-func (r *Status) delegation(ctx context.Context, in *input, namespace *corev1.Namespace) error {
-	var list v1alpha1.ClusterAgentPolicyList
-	if err := r.Client.List(ctx, &list); err != nil {
-		return fmt.Errorf("list cluster agent policies: %w", err)
-	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.ClusterAgentPolicy) int { return cmp.Compare(a.Name, b.Name) })
-	for i := range list.Items {
-		selector, err := metav1.LabelSelectorAsSelector(&list.Items[i].Spec.Governed.NamespaceSelector)
-		if err != nil || selector.Empty() || !selector.Matches(labels.Set(namespace.Labels)) {
-			continue
-		}
-		in.governing = list.Items[i].Name
-		if list.Items[i].Spec.Delegation != nil {
-			in.delegated = list.Items[i].Spec.Delegation.NamespaceMaySet
-		}
-		return nil
 	}
 	return nil
 }

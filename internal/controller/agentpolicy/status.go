@@ -29,7 +29,7 @@ type Status struct {
 
 // +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentpolicies/status,verbs=patch
-// +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentsessions;clusteragentpolicies;permissiongrants,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentsessions;permissiongrants,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // SetupWithManager registers the controller.

@@ -222,6 +222,23 @@ func TestTheConditionsOfANamespacesPolicy(t *testing.T) {
 	}
 }
 
+// The policy store decides who governs a namespace; a selector alone does not.
+func TestALabelledNamespaceOfTheClusterIsGovernedByNobody(t *testing.T) {
+	cluster := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "kube-", Labels: map[string]string{v1alpha1.LabelProfile: "production"}}}
+	if err := k8s.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	object := policy(cluster.Name, "default", v1alpha1.AgentPolicySpec{})
+	if err := k8s.Create(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	got := observe(t, object)
+	want := "No ClusterAgentPolicy governs namespace " + cluster.Name + ", so nothing here counts."
+	if diff := cmp.Diff(want, got.Conditions[0].Message); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+}
+
 func TestANamespacesPolicyCountsWhatIsOpen(t *testing.T) {
 	payments := namespace(t, map[string]string{v1alpha1.LabelProfile: "production"})
 	object := policy(payments, "default", v1alpha1.AgentPolicySpec{ModelTier: v1alpha1.ModelTierLarge, Rules: []v1alpha1.Rule{rule("")}})

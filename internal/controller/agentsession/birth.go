@@ -49,7 +49,7 @@ type Birth struct {
 	Recorder events.EventRecorder
 }
 
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentsessions,verbs=get;list;watch;create
@@ -64,12 +64,35 @@ func (r *Birth) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("agentsession-birth").
 		For(&corev1.Pod{}, builder.WithPredicates(adopted)).
-		WatchesRawSource(trigger.On(r.Store.Changed(), trigger.Every(r.Client, &corev1.PodList{}))).
+		WatchesRawSource(trigger.On(r.Store.Changed(), r.candidates)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up birth of AgentSessions: %w", err)
 	}
 	return nil
+}
+
+// candidates are the Pods of governed namespaces that have session templates; a cluster holds many more.
+func (r *Birth) candidates(ctx context.Context) ([]reconcile.Request, error) {
+	var namespaces corev1.NamespaceList
+	if err := r.Client.List(ctx, &namespaces); err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	var requests []reconcile.Request
+	for i := range namespaces.Items {
+		name := namespaces.Items[i].Name
+		if settings, _ := r.Store.Current().Namespace(name); len(settings.Templates) == 0 {
+			continue
+		}
+		var pods corev1.PodList
+		if err := r.Client.List(ctx, &pods, client.InNamespace(name)); err != nil {
+			return requests, fmt.Errorf("list pods of namespace %s: %w", name, err)
+		}
+		for j := range pods.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[j])})
+		}
+	}
+	return requests, nil
 }
 
 func controllerUID(object client.Object) types.UID {
@@ -86,7 +109,7 @@ func (r *Birth) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	snapshot := r.Store.Current()
-	if snapshot == nil || !alive(pod) || pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "" {
+	if snapshot == nil || !alive(pod) || identity.Released(pod) || pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "" {
 		return reconcile.Result{}, nil
 	}
 	template, ok := snapshot.Template(pod.Namespace, pod.Spec.ServiceAccountName)

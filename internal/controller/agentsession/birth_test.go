@@ -127,6 +127,26 @@ func TestBirthMakesNoSession(t *testing.T) {
 	}
 }
 
+func TestAChangeOfThePoliciesWakesPodsOfGovernedNamespacesOnly(t *testing.T) {
+	checkout := namespace(t, "standard")
+	free := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "free-"}}
+	create(t, free, pod(checkout, "agent-0", nil, ""))
+	create(t, pod(free.Name, "agent-0", nil, ""))
+	requests, err := start(t).birth.Candidates(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken := map[string]bool{}
+	for _, request := range requests {
+		woken[request.String()] = true
+	}
+	for name, want := range map[string]bool{checkout: true, free.Name: false} {
+		if got := woken[name+"/agent-0"]; got != want {
+			t.Errorf("%s/agent-0: woken %t, want %t", name, got, want)
+		}
+	}
+}
+
 func TestAPlaceUnderTheCapIsFreeAgainWhenASessionEnds(t *testing.T) {
 	checkout := namespace(t, "capped")
 	o := start(t)

@@ -21,6 +21,8 @@ type input struct {
 	// asked is when the canary was answered last, zero for never; proven whether everything was refused.
 	asked  time.Time
 	proven bool
+	// lately: nobody was asked since the start, and an earlier leader has proven everything a moment ago.
+	lately bool
 	// enforced tells whether the scope in force covers the session's identity.
 	enforced bool
 	pods     []v1alpha1.LivePod

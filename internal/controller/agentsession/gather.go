@@ -21,17 +21,24 @@ const (
 	maxPolicies = 32
 )
 
+// provenFor is how long a proof of an earlier leader counts: three missed ones.
+const provenFor = 90 * time.Second
+
 // gather reads everything that a session's status depends on.
 func (r *Status) gather(ctx context.Context, snapshot *policystore.Snapshot, session *v1alpha1.AgentSession) (input, error) {
 	in := input{session: session, snapshot: snapshot, manager: r.Manager}
-	in.asked, in.proven = r.Proof.Proven()
+	var err error
+	if in.asked, in.proven = r.Proof.Proven(); in.asked.IsZero() {
+		if in.lately, err = r.provenLately(ctx); err != nil {
+			return in, err
+		}
+	}
 	id := &session.Spec.Identity
 	if id.Type == v1alpha1.IdentityUser {
 		in.enforced = r.Proof.EnforcesUser(id.UserName)
 	} else {
 		in.enforced = r.Proof.EnforcesServiceAccount(session.Namespace, id.ServiceAccountName)
 	}
-	var err error
 	if in.pending, err = r.pendingGrants(ctx, session); err != nil {
 		return in, err
 	}
@@ -52,6 +59,18 @@ func (r *Status) gather(ctx context.Context, snapshot *policystore.Snapshot, ses
 	}
 	in.ownerGone, err = r.ownerGone(ctx, session)
 	return in, err
+}
+
+// provenLately tells whether an earlier leader has proven enforcement a moment ago.
+func (r *Status) provenLately(ctx context.Context) (bool, error) {
+	var list v1alpha1.ClusterAgentPolicyList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return false, fmt.Errorf("list cluster agent policies: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(p v1alpha1.ClusterAgentPolicy) bool {
+		e := p.Status.Enforcement
+		return e != nil && e.LastProvenTime != nil && time.Since(e.LastProvenTime.Time) < provenFor
+	}), nil
 }
 
 // pods fills in the live Pods that the session covers and a session that covers one of them too. covered is true when

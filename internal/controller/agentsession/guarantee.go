@@ -1,6 +1,7 @@
 package agentsession
 
 import (
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
@@ -11,6 +12,11 @@ import (
 // proven in force for its identity and a valid policy is loaded, else prompt-only (M-2). Context, memory and the
 // protected record are not provided: they need an adapter that reports to the manager.
 func (in input) guarantee(desired *v1alpha1.AgentSessionStatus, conditions *status.Conditions) {
+	if last := in.lastKnown(); last != nil {
+		desired.Guarantee, desired.Degraded = in.session.Status.Guarantee, in.session.Status.Degraded
+		conditions.Set(v1alpha1.ConditionGuaranteeMet, last.Status, v1alpha1.ConditionReason(last.Reason), last.Message)
+		return
+	}
 	settings, _ := in.snapshot.Namespace(in.session.Namespace)
 	policied := settings.Policy != nil
 	desired.Guarantee = v1alpha1.GuaranteePromptOnly
@@ -37,4 +43,14 @@ func (in input) guarantee(desired *v1alpha1.AgentSessionStatus, conditions *stat
 		desired.Guarantee = v1alpha1.GuaranteeRuntimeBacked
 		set(metav1.ConditionTrue, v1alpha1.ReasonEnforcementProven, "Webhook and floor are proven in force.")
 	}
+}
+
+// lastKnown is what an earlier leader found out, until this one's first proof: a restart takes no guarantee away and gives
+// none. A met guarantee whose proof is too old is not known any more. Nil when this leader has to say what it knows.
+func (in input) lastKnown() *metav1.Condition {
+	last := meta.FindStatusCondition(in.session.Status.Conditions, string(v1alpha1.ConditionGuaranteeMet))
+	if last == nil || !in.asked.IsZero() || last.Status == metav1.ConditionTrue && !in.lately {
+		return nil
+	}
+	return last
 }

@@ -41,7 +41,7 @@ type Status struct {
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentsessions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentsessions/status,verbs=patch
-// +kubebuilder:rbac:groups=stepbeyond.dev,resources=permissiongrants,verbs=get;list;watch
+// +kubebuilder:rbac:groups=stepbeyond.dev,resources=permissiongrants;clusteragentpolicies,verbs=get;list;watch
 
 // SetupWithManager registers the controller. The manager's cache needs the indexes of identity.IndexSessions.
 func (r *Status) SetupWithManager(mgr ctrl.Manager) error {

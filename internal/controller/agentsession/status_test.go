@@ -125,6 +125,43 @@ func TestTheGuaranteeIsComputedAndNeverTakenFromAClient(t *testing.T) {
 	}
 }
 
+// Proves M-1.
+func TestARestartChangesNoGuaranteeUntilItsFirstProof(t *testing.T) {
+	session := opened(t, namespace(t, "standard"), "by-hand", inAnHour(), nil)
+	proven := start(t).observe(t, session)
+	want(t, "guarantee", v1alpha1.GuaranteeRuntimeBacked, proven.Guarantee)
+
+	restarted := start(t)
+	*restarted.proof = proof{}
+	provenAt(t, time.Now())
+	want(t, "status after a restart", proven, restarted.observe(t, session))
+
+	provenAt(t, time.Now().Add(-2*time.Minute))
+	got := restarted.observe(t, session)
+	want(t, "when the last proof is too old", []any{v1alpha1.GuaranteePromptOnly, "GuaranteeMet=Unknown/NotProvenYet"}, []any{got.Guarantee, conditions(got)[1]})
+
+	*restarted.proof = proof{asked: time.Now(), covers: true}
+	lost := restarted.observe(t, session)
+	want(t, "after the first proof", []any{v1alpha1.GuaranteePromptOnly, "GuaranteeMet=False/EnforcementLost"}, []any{lost.Guarantee, conditions(lost)[1]})
+	*restarted.proof = proof{}
+	want(t, "what was lost, after a restart", lost, restarted.observe(t, session))
+}
+
+// provenAt writes when an earlier leader proved enforcement.
+func provenAt(t *testing.T, at time.Time) {
+	t.Helper()
+	object := &v1alpha1.ClusterAgentPolicy{}
+	if err := k8s.Get(t.Context(), client.ObjectKey{Name: "default"}, object); err != nil {
+		t.Fatal(err)
+	}
+	object.Status.Enforcement = &v1alpha1.EnforcementStatus{
+		Webhook: v1alpha1.EnforcementInForce, Floor: v1alpha1.EnforcementInForce, LastProvenTime: new(metav1.NewTime(at)),
+	}
+	if err := k8s.Status().Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestASessionEndsAtItsDeadlineForGood(t *testing.T) {
 	o := start(t)
 	checkout := namespace(t, "standard")

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
@@ -13,11 +16,6 @@ import (
 	"stepbeyond.dev/stepbeyond/internal/status"
 	"stepbeyond.dev/stepbeyond/policy"
 )
-
-// floor names the ValidatingAdmissionPolicies that are written.
-var floor = []string{
-	admission.FloorAuthority, admission.FloorPods, admission.FloorSelf, admission.FloorStamps, admission.FloorIdentity,
-}
 
 // input is everything that the status of one ClusterAgentPolicy depends on.
 type input struct {
@@ -38,6 +36,20 @@ type input struct {
 // decides with yet.
 func (in input) observed() bool {
 	return in.inForce == in.object.Generation || len(in.problems) > 0
+}
+
+// untilStale is how long a new leader leaves the status as it found it: until its first proof, while the answer of the one
+// before it still counts. A restart then changes nothing. False stays until a proof says otherwise; only what was proven can
+// grow too old to be believed.
+func (in input) untilStale(now time.Time) time.Duration {
+	before := meta.FindStatusCondition(in.object.Status.Conditions, string(v1alpha1.ConditionEnforcementReady))
+	if before == nil || !in.observation.Proof.Time.IsZero() {
+		return 0
+	}
+	if e := in.object.Status.Enforcement; before.Status == metav1.ConditionTrue && e != nil && e.LastProvenTime != nil {
+		return e.LastProvenTime.Add(staleAfter).Sub(now)
+	}
+	return proveEvery
 }
 
 // problemsOf an object that is not in force. What the snapshot says of the object may be about an older one, except that other objects
@@ -79,7 +91,8 @@ func (in input) desired(now metav1.Time) v1alpha1.ClusterAgentPolicyStatus {
 const (
 	fieldBaseline = "baselineVersion"
 	fieldProfiles = "profiles"
-	fieldSelector = "governed.namespaceSelector"
+	fieldGoverned = "governed."
+	fieldSelector = fieldGoverned + "namespaceSelector"
 )
 
 // ready is the reason and the message of Ready; every reason but Compiled means False.
@@ -87,8 +100,8 @@ func (in input) ready() (v1alpha1.ConditionReason, string) {
 	if len(in.problems) > 0 {
 		return reasonOf(in.problems[0]), in.defects()
 	}
-	if err := in.observation.Problem; err != nil && scopeDefect(err) {
-		return v1alpha1.ReasonScopeTooLarge, err.Error() + "; the last scope stays in force."
+	if err := in.observation.Problem; scopeReason(err) != "" {
+		return scopeReason(err), err.Error() + "; the last scope stays in force."
 	}
 	if len(in.unbound) > 0 {
 		binding := in.unbound[0]
@@ -115,24 +128,32 @@ func reasonOf(problem policy.Problem) v1alpha1.ConditionReason {
 		return v1alpha1.ReasonDuplicateProfile
 	case fieldSelector:
 		return v1alpha1.ReasonInvalidSelector
-	default:
-		return v1alpha1.ReasonInvalidRule
 	}
+	if strings.HasPrefix(problem.Field, fieldGoverned) {
+		return v1alpha1.ReasonInvalidScope
+	}
+	return v1alpha1.ReasonInvalidRule
 }
 
 // defect is true for reasons that only a change of the spec can cure (kstatus: Stalled).
 func defect(reason v1alpha1.ConditionReason) bool {
 	return slices.Contains([]v1alpha1.ConditionReason{
 		v1alpha1.ReasonUnknownBaseline, v1alpha1.ReasonDuplicateProfile, v1alpha1.ReasonInvalidSelector,
-		v1alpha1.ReasonInvalidRule, v1alpha1.ReasonScopeTooLarge,
+		v1alpha1.ReasonInvalidRule, v1alpha1.ReasonScopeTooLarge, v1alpha1.ReasonInvalidScope,
 	}, reason)
 }
 
-// scopeDefect tells a scope that does not compile from a write that failed.
-func scopeDefect(err error) bool {
-	return slices.ContainsFunc([]error{
-		admission.ErrScopeTooLarge, admission.ErrNeverGoverned, admission.ErrNeverExempt, admission.ErrMalformedEntry,
-	}, func(target error) bool { return errors.Is(err, target) })
+// scopeReason is why a scope does not compile; empty for no error and for a write that failed.
+func scopeReason(err error) v1alpha1.ConditionReason {
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case is(admission.ErrScopeTooLarge):
+		return v1alpha1.ReasonScopeTooLarge
+	case slices.ContainsFunc([]error{admission.ErrNeverGoverned, admission.ErrNeverExempt, admission.ErrMalformedEntry}, is):
+		return v1alpha1.ReasonInvalidScope
+	default:
+		return ""
+	}
 }
 
 func (in input) governed() *v1alpha1.GovernedCounts {

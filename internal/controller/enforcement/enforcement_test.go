@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -46,6 +47,17 @@ func start(t *testing.T) *operator {
 	return o
 }
 
+// loaded is a start whose first proof is still to come.
+func loaded(t *testing.T) *operator {
+	t.Helper()
+	o := start(t)
+	if err := o.store.Rebuild(t.Context(), metav1.Now()); err != nil {
+		t.Fatal(err)
+	}
+	o.observe(t)
+	return o
+}
+
 // step is a change of the policies: snapshot, scope, proof, status.
 func (o *operator) step(t *testing.T) {
 	t.Helper()
@@ -55,6 +67,12 @@ func (o *operator) step(t *testing.T) {
 	if _, err := o.scope.Reconcile(t.Context(), reconcile.Request{}); err != nil {
 		t.Fatal(err)
 	}
+	o.observe(t)
+}
+
+// observe writes the status of every policy.
+func (o *operator) observe(t *testing.T) {
+	t.Helper()
 	var list v1alpha1.ClusterAgentPolicyList
 	if err := k8s.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
@@ -200,7 +218,7 @@ func TestALabelledNamespaceIsEnforcedUntilItIsReleased(t *testing.T) {
 		ObservedGeneration: 1,
 		Governed:           &v1alpha1.GovernedCounts{Namespaces: 1, OnboardingNamespaces: 1},
 		Enforcement: &v1alpha1.EnforcementStatus{
-			Webhook: v1alpha1.EnforcementInForce, Floor: v1alpha1.EnforcementInForce, FloorPolicies: 5,
+			Webhook: v1alpha1.EnforcementInForce, Floor: v1alpha1.EnforcementInForce, FloorPolicies: 3,
 		},
 	}, got)
 	want(t, "conditions", []string{"Ready=True/Compiled", "EnforcementReady=True/CanaryDenied"}, conditions(t, "default"))
@@ -336,6 +354,45 @@ func TestAWebhookThatDoesNotAnswerIsNoticedAndRecovers(t *testing.T) {
 		if got := <-o.events.Events; !strings.HasPrefix(got, reason) {
 			t.Errorf("event %q, want %s", got, reason)
 		}
+	}
+}
+
+// Proves K-2.
+func TestARestartLeavesWhatIsKnownUntilItsFirstProof(t *testing.T) {
+	create(t, clusterPolicy("default"), profile())
+	start(t).step(t)
+	proven := policyStatus(t, "default")
+	loaded(t)
+	want(t, "status after a restart", proven, policyStatus(t, "default"))
+
+	age(t, "default", 2*time.Minute)
+	o := loaded(t)
+	want(t, "conditions when the last proof is too old", []string{"Ready=True/Compiled", "EnforcementReady=Unknown/NotProvenYet"}, conditions(t, "default"))
+
+	answering.Store(false)
+	t.Cleanup(func() { answering.Store(true) })
+	o.step(t)
+	lost := []string{"Ready=True/Compiled", "EnforcementReady=False/CanaryFailed"}
+	want(t, "conditions after the first proof", lost, conditions(t, "default"))
+	if got := <-o.events.Events; !strings.HasPrefix(got, "Warning EnforcementLost") {
+		t.Errorf("event %q, want EnforcementLost", got)
+	}
+
+	age(t, "default", 2*time.Minute)
+	loaded(t)
+	want(t, "conditions of what was lost already", lost, conditions(t, "default"))
+}
+
+// age makes the last proof of a policy older.
+func age(t *testing.T, name string, by time.Duration) {
+	t.Helper()
+	object := &v1alpha1.ClusterAgentPolicy{}
+	if err := k8s.Get(t.Context(), client.ObjectKey{Name: name}, object); err != nil {
+		t.Fatal(err)
+	}
+	object.Status.Enforcement.LastProvenTime = new(metav1.NewTime(time.Now().Add(-by)))
+	if err := k8s.Status().Update(t.Context(), object); err != nil {
+		t.Fatal(err)
 	}
 }
 

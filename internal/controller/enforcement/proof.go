@@ -15,12 +15,8 @@ import (
 // enforcement is the state of both halves. Before the first proof of this process both are being written.
 func (in input) enforcement() *v1alpha1.EnforcementStatus {
 	o := in.observation
-	e := &v1alpha1.EnforcementStatus{Webhook: half(o, o.Proof.WebhookProven), Floor: half(o, o.Proof.FloorProven)}
-	if !o.Proof.Time.IsZero() {
-		e.FloorPolicies = int32(len(floor) - len(failed(o.Failure, floor)))
-	}
-	if o.Failure != nil && len(failures(o.Failure)) == 0 {
-		e.FloorPolicies = 0 // the canary could not ask
+	e := &v1alpha1.EnforcementStatus{
+		Webhook: half(o, o.Proof.WebhookProven), Floor: half(o, o.Proof.FloorProven), FloorPolicies: int32(o.Proof.FloorPolicies),
 	}
 	switch before := in.object.Status.Enforcement; {
 	case !o.LastProven.IsZero():
@@ -46,8 +42,8 @@ func half(o Observation, proven bool) v1alpha1.EnforcementState {
 func (in input) enforcementReady() (metav1.ConditionStatus, v1alpha1.ConditionReason, string) {
 	o := in.observation
 	switch {
-	case o.Problem != nil && scopeDefect(o.Problem):
-		return metav1.ConditionFalse, v1alpha1.ReasonScopeTooLarge, o.Problem.Error() + "; the last scope stays in force."
+	case scopeReason(o.Problem) != "":
+		return metav1.ConditionFalse, scopeReason(o.Problem), o.Problem.Error() + "; the last scope stays in force."
 	case o.Problem != nil:
 		return metav1.ConditionFalse, v1alpha1.ReasonWebhookMissing, "The configuration is not the wanted one: " + o.Problem.Error()
 	case o.Proof.Time.IsZero():
@@ -71,19 +67,6 @@ func failureReason(err error) v1alpha1.ConditionReason {
 		}
 	}
 	return reason
-}
-
-// failed names those of the enforcers that have a failure.
-func failed(err error, enforcers []string) []string {
-	var names []string
-	for _, failure := range failures(err) {
-		for _, enforcer := range enforcers {
-			if failure.Enforcer == enforcer {
-				names = append(names, enforcer)
-			}
-		}
-	}
-	return names
 }
 
 // failures finds every failure in an error of a Prover, however it is wrapped and joined.

@@ -3,14 +3,18 @@ package enforcement
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
+	"stepbeyond.dev/stepbeyond/policy"
 )
 
 func TestAFailureIsNamedByItsGravestAnswer(t *testing.T) {
@@ -58,6 +62,95 @@ func TestAFailureIsNamedByItsGravestAnswer(t *testing.T) {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestALossIsToldOfWhatWasLastKnownProven(t *testing.T) {
+	tests := []struct {
+		name   string
+		before metav1.ConditionStatus // empty for a status that was never written
+		proven bool                   // at some time before
+		now    metav1.ConditionStatus
+		want   string
+	}{
+		{"proven, then lost", metav1.ConditionTrue, true, metav1.ConditionFalse, EventEnforcementLost},
+		{"proven, too old to be known, then lost", metav1.ConditionUnknown, true, metav1.ConditionFalse, EventEnforcementLost},
+		{"never proven", metav1.ConditionUnknown, false, metav1.ConditionFalse, ""},
+		{"new and not proven", "", false, metav1.ConditionFalse, ""},
+		{"lost already", metav1.ConditionFalse, true, metav1.ConditionFalse, ""},
+		{"proven, then too old to be known", metav1.ConditionTrue, true, metav1.ConditionUnknown, ""},
+		{"lost, then proven", metav1.ConditionFalse, true, metav1.ConditionTrue, EventEnforcementProven},
+		{"proven still", metav1.ConditionTrue, true, metav1.ConditionTrue, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(1)
+			ready := func(status metav1.ConditionStatus) []metav1.Condition {
+				return []metav1.Condition{{Type: string(v1alpha1.ConditionEnforcementReady), Status: status}}
+			}
+			object := &v1alpha1.ClusterAgentPolicy{}
+			if tt.before != "" {
+				object.Status.Conditions, object.Status.Enforcement = ready(tt.before), &v1alpha1.EnforcementStatus{}
+			}
+			if tt.proven {
+				object.Status.Enforcement.LastProvenTime = new(metav1.Now())
+			}
+			(&Status{Recorder: recorder}).tell(object, v1alpha1.ClusterAgentPolicyStatus{Conditions: ready(tt.now)})
+			got := ""
+			if len(recorder.Events) > 0 {
+				got = strings.Fields(<-recorder.Events)[1]
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("event (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAScopeThatIsRefusedSaysWhy(t *testing.T) {
+	large := make([]string, 10_000)
+	for i := range large {
+		large[i] = fmt.Sprintf("team-%d", i)
+	}
+	tests := []struct {
+		name  string
+		scope admission.Scope
+		want  v1alpha1.ConditionReason
+	}{
+		{"one that fits", admission.Scope{Namespaces: large[:1]}, ""},
+		{"one that is too large", admission.Scope{Namespaces: large}, v1alpha1.ReasonScopeTooLarge},
+		{"an identity of the cluster", admission.Scope{Users: []string{"system:admin"}}, v1alpha1.ReasonInvalidScope},
+		{"an exempt canary", admission.Scope{Exempt: []admission.ServiceAccount{{Namespace: admission.CanaryNamespace, Name: "canary"}}}, v1alpha1.ReasonInvalidScope},
+		{"no name of a namespace", admission.Scope{Namespaces: []string{"Team"}}, v1alpha1.ReasonInvalidScope},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.scope.Expression()
+			in := input{observation: Observation{Problem: err}, object: &v1alpha1.ClusterAgentPolicy{}}
+			ready, _ := in.ready()
+			_, enforced, _ := in.enforcementReady()
+			got := []v1alpha1.ConditionReason{ready, enforced}
+			want := []v1alpha1.ConditionReason{tt.want, tt.want}
+			if tt.want == "" {
+				want = []v1alpha1.ConditionReason{v1alpha1.ReasonCompiled, v1alpha1.ReasonNotProvenYet}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("reasons of Ready and EnforcementReady (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestABadEntryOfTheScopeIsNoBadRule(t *testing.T) {
+	for field, want := range map[string]v1alpha1.ConditionReason{
+		"governed.users[0].name":            v1alpha1.ReasonInvalidScope,
+		"governed.exemptServiceAccounts[1]": v1alpha1.ReasonInvalidScope,
+		"governed.namespaceSelector":        v1alpha1.ReasonInvalidSelector,
+		"rules[0].when":                     v1alpha1.ReasonInvalidRule,
+	} {
+		if got := reasonOf(policy.Problem{Field: field}); got != want {
+			t.Errorf("%s: %s, want %s", field, got, want)
+		}
 	}
 }
 

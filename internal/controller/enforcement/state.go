@@ -102,6 +102,7 @@ func (s *State) publish(next Observation) {
 func same(a, b *Observation) bool {
 	return a.Proof.Time.IsZero() == b.Proof.Time.IsZero() && a.proven() == b.proven() && a.Repairing == b.Repairing &&
 		a.Proof.WebhookProven == b.Proof.WebhookProven && a.Proof.FloorProven == b.Proof.FloorProven &&
+		a.Proof.FloorPolicies == b.Proof.FloorPolicies &&
 		(a.Problem == nil) == (b.Problem == nil) && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) &&
 		slices.Equal(a.Scope.Users, b.Scope.Users) && slices.Equal(a.Scope.Exempt, b.Scope.Exempt)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -82,6 +83,9 @@ func (r *Status) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if !in.observed() {
 		return reconcile.Result{}, nil // the snapshot with this generation is a change
 	}
+	if wait := in.untilStale(time.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil // the first proof is a change
+	}
 	desired := in.desired(metav1.Now())
 	if !equality.Semantic.DeepEqual(desired, object.Status) {
 		if err := r.apply(ctx, object, desired); err != nil {
@@ -136,14 +140,18 @@ func (r *Status) apply(ctx context.Context, object *v1alpha1.ClusterAgentPolicy,
 	return nil
 }
 
-// tell records an event when EnforcementReady becomes True or stops being it.
+// tell records an event when EnforcementReady becomes True, and when it becomes False after it was last known True. It
+// is Unknown only before the first proof of a leader, or when the last proof of an earlier one is too old.
 func (r *Status) tell(object *v1alpha1.ClusterAgentPolicy, desired v1alpha1.ClusterAgentPolicyStatus) {
-	before := meta.IsStatusConditionTrue(object.Status.Conditions, string(v1alpha1.ConditionEnforcementReady))
+	before := meta.FindStatusCondition(object.Status.Conditions, string(v1alpha1.ConditionEnforcementReady))
 	now := meta.FindStatusCondition(desired.Conditions, string(v1alpha1.ConditionEnforcementReady))
+	known := before != nil && before.Status == metav1.ConditionTrue
+	lapsed := before != nil && before.Status == metav1.ConditionUnknown && object.Status.Enforcement != nil &&
+		object.Status.Enforcement.LastProvenTime != nil
 	switch {
-	case !before && now.Status == metav1.ConditionTrue:
+	case !known && now.Status == metav1.ConditionTrue:
 		r.Recorder.Eventf(object, nil, corev1.EventTypeNormal, EventEnforcementProven, actionProve, "%s", now.Message)
-	case before && now.Status == metav1.ConditionFalse:
+	case (known || lapsed) && now.Status == metav1.ConditionFalse:
 		r.Recorder.Eventf(object, nil, corev1.EventTypeWarning, EventEnforcementLost, actionProve, "%s", note(now.Message))
 	}
 }

@@ -2,6 +2,7 @@ package permissiongrant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,37 +25,60 @@ func (r *Reconciler) desired(ctx context.Context, g *v1alpha1.PermissionGrant) (
 	if !open(want) {
 		return want.Status, nil
 	}
-	session := &v1alpha1.AgentSession{}
-	at := &g.Spec.Request.Session
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: at.Name}, session)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return want.Status, fmt.Errorf("read session %s/%s: %w", at.Namespace, at.Name, err)
+	ended, err := r.sessionEnd(ctx, &g.Spec.Request.Session)
+	if err != nil {
+		return want.Status, err
 	}
-	switch {
-	case err != nil || session.UID != at.UID || identity.Ended(session, now):
-		return closed(want, v1alpha1.GrantSuperseded, v1alpha1.ReasonSessionOver, now), nil
-	case identity.Epoch(session) > at.Epoch:
-		return closed(want, v1alpha1.GrantSuperseded, v1alpha1.ReasonEpochRaised, now), nil
+	if ended != "" {
+		return closed(want, v1alpha1.GrantSuperseded, ended, now), nil
 	}
-	return r.bind(want, now), nil
+	return r.bind(ctx, want, now)
 }
+
+// sessionEnd says what of the grant's session ends it; empty when nothing does. An end is for good, so it is read live: a
+// cache may not have the session yet.
+func (r *Reconciler) sessionEnd(ctx context.Context, at *v1alpha1.GrantSession) (v1alpha1.ConditionReason, error) {
+	session := &v1alpha1.AgentSession{}
+	err := r.Protocol.Live.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: at.Name}, session)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return "", fmt.Errorf("read session %s/%s: %w", at.Namespace, at.Name, err)
+	case err != nil || session.UID != at.UID || identity.Ended(session, r.Now()):
+		return v1alpha1.ReasonSessionOver, nil
+	case identity.Epoch(session) > at.Epoch:
+		return v1alpha1.ReasonEpochRaised, nil
+	default:
+		return "", nil
+	}
+}
+
+// errSnapshotBehind: this replica does not have the policies yet that the approval was bound to.
+var errSnapshotBehind = errors.New("the policy snapshot is behind the API server")
 
 // bind shows which policies an approval is bound to, and ends it when they have changed. A pending question is not
 // bound: a policy edit must not empty the queue of people who have not looked yet.
-func (r *Reconciler) bind(g *v1alpha1.PermissionGrant, now time.Time) v1alpha1.PermissionGrantStatus {
+func (r *Reconciler) bind(ctx context.Context, g *v1alpha1.PermissionGrant, now time.Time) (v1alpha1.PermissionGrantStatus, error) {
 	snapshot := r.Store.Current()
 	if g.Status.State != v1alpha1.GrantApproved || snapshot == nil {
-		return g.Status
+		return g.Status, nil
 	}
 	request := &g.Spec.Request
 	ids, current := snapshot.Engine.Identity(request.Session.Namespace, request.Operation.Target.Namespace)
-	if g.Status.BoundPolicyIdentity != current {
-		return closed(g, v1alpha1.GrantStale, v1alpha1.ReasonPolicyChanged, now)
+	if g.Status.BoundPolicyIdentity == current {
+		if len(g.Status.BoundPolicies) == 0 {
+			g.Status.BoundPolicies = policystore.References(ids)
+		}
+		return g.Status, nil
 	}
-	if len(g.Status.BoundPolicies) == 0 {
-		g.Status.BoundPolicies = policystore.References(ids)
+	// Another replica may have approved under policies that this one has not seen: an end is for good, so make sure.
+	same, err := snapshot.Current(ctx, r.Protocol.Live, request.Session.Namespace, request.Operation.Target.Namespace)
+	if err != nil {
+		return g.Status, err
 	}
-	return g.Status
+	if !same {
+		return g.Status, errSnapshotBehind
+	}
+	return closed(g, v1alpha1.GrantStale, v1alpha1.ReasonPolicyChanged, now), nil
 }
 
 // open tells whether an end from outside can still close the grant. A reserved use keeps it open: the use settles first.

@@ -4,6 +4,7 @@ package permissiongrant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,7 +26,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=stepbeyond.dev,resources=permissiongrants,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups=stepbeyond.dev,resources=permissiongrants/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=stepbeyond.dev,resources=permissiongrants/status,verbs=get;update
 // +kubebuilder:rbac:groups=stepbeyond.dev,resources=agentsessions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -65,6 +66,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	want, err := r.desired(ctx, g)
+	if errors.Is(err, errSnapshotBehind) {
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}

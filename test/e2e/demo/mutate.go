@@ -31,7 +31,7 @@ func (m mutation) check() error {
 	return fmt.Errorf("MUTATE=%s: want rbac, cas or floor", m)
 }
 
-// mutate breaks what the mutation names; cas is another build of the manager and needs nothing here.
+// mutate breaks what the mutation names; cas is another build of the manager, which needs the right to patch.
 func (c *cluster) mutate(ctx context.Context, opts options) error {
 	switch opts.mutation {
 	case mutateRBAC:
@@ -40,12 +40,37 @@ func (c *cluster) mutate(ctx context.Context, opts options) error {
 		if err != nil {
 			return fmt.Errorf("rights of the agent: %w", err)
 		}
+	case mutateCAS:
+		return c.grantPatch(ctx)
 	case mutateFloor:
 		opts.progress("remove the floor, and the manager's right to restore it")
 		if err := c.lockFloor(ctx); err != nil {
 			return err
 		}
 		return c.removeFloor(ctx)
+	}
+	return nil
+}
+
+// grantPatch gives the mutant the right that it reserves with; the manager itself has none to patch a grant.
+func (c *cluster) grantPatch(ctx context.Context) error {
+	const name = "demo-mutant"
+	role := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"stepbeyond.dev"}, Resources: []string{"permissiongrants/status"}, Verbs: []string{"patch"},
+		}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "stepbeyond-system", Name: "stepbeyond-manager"}},
+	}
+	if _, err := c.admin.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("rights of the mutant: %w", err)
+	}
+	if _, err := c.admin.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("rights of the mutant: %w", err)
 	}
 	return nil
 }

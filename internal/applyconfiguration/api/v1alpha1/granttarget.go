@@ -20,7 +20,7 @@ type GrantTargetApplyConfiguration struct {
 	Version *string `json:"version,omitempty"`
 	// resource in the plural, without subresource.
 	Resource *string `json:"resource,omitempty"`
-	// subresource, as in "scale". Omitted: the object itself.
+	// subresource of the resource. Omitted: the object itself.
 	Subresource *string `json:"subresource,omitempty"`
 	// namespace of the object. Omitted: the object is cluster-scoped.
 	Namespace *string `json:"namespace,omitempty"`
