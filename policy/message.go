@@ -31,7 +31,7 @@ func (d *Decision) Message(op *Operation, decisionID string) string {
 	if op.Tool != "" {
 		subject = clean(clip(op.Tool, maxPath))
 	}
-	why, standing, next := d.why(op), d.standing(), d.next(op)
+	why, standing, next := d.why(), d.standing(), d.next(op)
 	text := fmt.Sprintf("%s: %s %s.", d.word(), subject, why)
 	if standing != "" {
 		text += " " + standing + "."
@@ -74,7 +74,7 @@ func (d *Decision) because() string {
 	return "(" + text + ")"
 }
 
-func (d *Decision) why(op *Operation) string {
+func (d *Decision) why() string {
 	switch d.Reason {
 	case ReasonForbidden:
 		return "is closed to agents and no approval opens it " + d.because()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -321,7 +322,7 @@ func TestAPodIsRecreatedWhenAnotherReplicaIsReady(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pod := object("v1", "Pod", "web-1-a", ofSet(test.kind), ready)
-			live := append(test.others, pod, object("apps/v1", test.kind, "web-1", test.controller))
+			live := append(slices.Clone(test.others), pod, object("apps/v1", test.kind, "web-1", test.controller))
 			if got := find(t, request("DELETE", "", "pods", "", pod), live...); got.Recreated != test.want {
 				t.Errorf("deletion: recreated = %v, want %v", got.Recreated, test.want)
 			}

@@ -17,6 +17,8 @@ func FuzzOperation(f *testing.F) {
 		f.Add("UPDATE "+kind, fmt.Sprintf(form, `{"containers":[{"name":"a","image":"b","env":[{"name":"A","value":"1"}]}]}`), fmt.Sprintf(form, `{}`), `{}`)
 	}
 	f.Add("UPDATE apps/deployments/scale", `{"metadata":{"uid":"1"},"spec":{}}`, `{"metadata":{"uid":"1"},"spec":{"replicas":2}}`, `{}`)
+	f.Add("UPDATE apps/statefulsets", `{"metadata":{"name":"a"},"spec":{"replicas":9,"ordinals":{"start":1},"volumeClaimTemplates":[{"metadata":{"name":"d"}}]}}`, `{"spec":{"replicas":-1,"volumeClaimTemplates":[{"metadata":{"name":"d"}}]}}`, ``)
+	f.Add("CREATE autoscaling/horizontalpodautoscalers", `{"spec":{"minReplicas":0,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"a"}}}`, ``, ``)
 	f.Add("CREATE services", `{"spec":{"type":"NodePort","ports":[{"port":80,"nodePort":30000}],"clusterIP":"None"}}`, ``, `{}`)
 	f.Add("UPDATE services", `{"spec":{"ports":[{"port":80}]}}`, `{"spec":{"ports":[{"port":[],"nodePort":1}]}}`, `{}`)
 	f.Add("DELETE persistentvolumeclaims", ``, `{"spec":{"resources":{"requests":{"storage":"1Gi"}}}}`, `{"gracePeriodSeconds":0,"preconditions":{"uid":"1"}}`)
