@@ -8,7 +8,7 @@ BIN := $(CURDIR)/bin
 MODULE := stepbeyond.dev/stepbeyond
 IMAGE ?= stepbeyond:dev
 FUZZTIME ?= 30s
-RACE_COUNT ?= 3
+RACE_ROUNDS ?= 50
 
 # Nothing comes from the test cache: it does not see what a test reads through other processes.
 ASSETS := KUBEBUILDER_ASSETS=$(BIN)/k8s
@@ -41,8 +41,8 @@ test: controlplane ## Run all tests: unit, schema, integration with the race det
 	exit $$rc; } | $(TESTREPORT)
 
 .PHONY: races
-races: controlplane ## Run the concurrency tests RACE_COUNT times with the race detector.
-	@$(ASSETS) go test -json -race -count=$(RACE_COUNT) -timeout 15m -run Race ./test/integration/... | $(TESTREPORT)
+races: controlplane ## Run RACE_ROUNDS rounds of each race for a grant, with the race detector.
+	@$(ASSETS) RACE_ROUNDS=$(RACE_ROUNDS) go test -json -race -count=1 -timeout 30m -run Race ./test/integration/... | $(TESTREPORT)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME.

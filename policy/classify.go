@@ -7,8 +7,9 @@ import (
 	"stepbeyond.dev/stepbeyond/policy/expr"
 )
 
-// maxDecisionCost bounds the CEL cost of one decision, in CEL's units.
-const maxDecisionCost = 5 * expr.MaxCost
+// maxDecisionCost bounds the CEL cost of one decision, in CEL's units. A run cannot be interrupted, and two million units
+// take a second on a busy machine: half of the webhook's own deadline.
+const maxDecisionCost = 2 * expr.MaxCost
 
 // classification is the class of an operation and everything that gave it.
 type classification struct {

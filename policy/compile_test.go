@@ -32,7 +32,7 @@ func TestProblemsNamePolicyFieldRuleAndPlace(t *testing.T) {
 	}
 	want := []policy.Problem{
 		{Policy: id, Field: "rules[1].when", Rule: "typo", Line: 2, Column: 10, Message: "undefined field 'nam'"},
-		{Policy: id, Field: "rules[2].when", Rule: "number", Message: "the expression must give a bool, not int"},
+		{Policy: id, Field: "rules[2].when", Rule: "number", Line: 1, Column: 1, Message: "the expression must give a bool, not int"},
 		{Policy: id, Field: "rules[3].class", Rule: "loosens", Message: "a rule tightens: the class must be ASK or FORBIDDEN"},
 		{Policy: id, Field: "catalogue[0].when", Rule: "open", Line: 1, Column: 6, Message: "Syntax error: missing ')' at '<EOF>'"},
 	}

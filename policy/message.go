@@ -144,6 +144,8 @@ func (d *Decision) standing() string {
 		return ""
 	case d.Reason == ReasonPermissionPending && g.Name != "":
 		return fmt.Sprintf("Asked as %s, open until %s", g.path(), stamp(g.Until))
+	case d.Reason == ReasonMalformed:
+		return clip(d.Standing, maxDetail) // it begins with the path of a field
 	case d.Standing != "":
 		return upperFirst(strings.TrimRight(clip(d.Standing, maxDetail), ". "))
 	default:
@@ -208,7 +210,7 @@ func (g *GrantRef) ended(reason Reason) string {
 		}
 		return fmt.Sprintf("the approval of %s ended because %s changed", g.path(), changed)
 	case ReasonGrantSuperseded:
-		return g.path() + " belongs to an older epoch of the session"
+		return g.path() + " was superseded: the session has moved on since"
 	case ReasonGrantWrongSession:
 		return g.path() + " belongs to another session"
 	case ReasonGrantWrongStage:

@@ -269,6 +269,24 @@ func TestAGrantOpensNothingButItsOwnQuestion(t *testing.T) {
 	})
 }
 
+// Proves G-2: a grant without a digest is for nothing, not for whatever has none either.
+func TestAGrantWithoutADigestOpensNothing(t *testing.T) {
+	rule := policy.Rule{Name: "ask", Class: policy.ClassAsk, Enforcement: policy.EnforcementEnforce, Match: everything()}
+	engine, op, s := compile(t, under(policy.Policy{Rules: []policy.Rule{rule}})), update(harmless()), session()
+	_, identity := engine.Identity("checkout", "checkout")
+	s.Grant = &policy.Grant{
+		Name: "pg-1", State: policy.GrantApproved, Digest: op.Digest, Stage: op.Stage, Requester: s.Username, SessionUID: s.UID, Epoch: s.Epoch,
+		PolicyIdentity: identity, Expiration: now.Add(time.Second), UsesLeft: 1,
+	}
+	if d := engine.Decide(op, s, now); d.Reason != policy.ReasonGranted {
+		t.Fatalf("answer %s %s, want Allow Granted", d.Verdict, d.Reason)
+	}
+	op.Digest, s.Grant.Digest = "", ""
+	if d := engine.Decide(op, s, now); d.Verdict == policy.VerdictAllow {
+		t.Errorf("answer %s %s, want a refusal", d.Verdict, d.Reason)
+	}
+}
+
 // selects says in the plainest way what a selector means.
 func selects(s policy.KubernetesSelector, op *policy.Operation) bool {
 	t := &op.Target

@@ -14,9 +14,10 @@ import (
 	"stepbeyond.dev/stepbeyond/policy"
 )
 
-// constants of one type in a file of this package: name to value. A new constant cannot be forgotten by a test.
-func constants(t *testing.T, file, typeName string) map[string]string {
+// constants of one type in reason.go: name to value. A new constant cannot be forgotten by a test.
+func constants(t *testing.T, typeName string) map[string]string {
 	t.Helper()
+	const file = "reason.go"
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func constants(t *testing.T, file, typeName string) map[string]string {
 func allReasons(t *testing.T) []policy.Reason {
 	t.Helper()
 	var reasons []policy.Reason
-	for _, value := range slices.Sorted(maps.Values(constants(t, "reason.go", "Reason"))) {
+	for _, value := range slices.Sorted(maps.Values(constants(t, "Reason"))) {
 		reasons = append(reasons, policy.Reason(value))
 	}
 	return reasons
@@ -59,7 +60,7 @@ var allowing = []policy.Reason{policy.ReasonAllowed, policy.ReasonDisclosed, pol
 
 // Proves B-1: every reason that can prevent a call names exactly one boundary, every other none.
 func TestEveryReasonThatPreventsNamesItsBoundary(t *testing.T) {
-	boundaries := slices.Collect(maps.Values(constants(t, "reason.go", "Boundary")))
+	boundaries := slices.Collect(maps.Values(constants(t, "Boundary")))
 	for _, reason := range allReasons(t) {
 		boundary := reason.Boundary()
 		if !slices.Contains(boundaries, string(boundary)) {
@@ -78,14 +79,14 @@ func TestBoundariesAreThoseOfTheRequirement(t *testing.T) {
 		"BoundaryCompareAndSwap": "CompareAndSwap", "BoundaryDelegation": "DelegatedOwnership", "BoundaryResources": "ResourceLimit",
 		"BoundarySteering": "Steering",
 	}
-	if diff := cmp.Diff(want, constants(t, "reason.go", "Boundary")); diff != "" {
+	if diff := cmp.Diff(want, constants(t, "Boundary")); diff != "" {
 		t.Errorf("boundaries (-want +got):\n%s", diff)
 	}
 }
 
 func TestReasonsAreWordsAndDiffer(t *testing.T) {
 	seen := map[string]string{}
-	for name, value := range constants(t, "reason.go", "Reason") {
+	for name, value := range constants(t, "Reason") {
 		if "Reason"+value != name {
 			t.Errorf("constant %s is spelled %q", name, value)
 		}

@@ -110,10 +110,14 @@ func (e *Enforce) understand(ctx context.Context, request *kube.Request, resolve
 		return fmt.Errorf("find origin: %w", err)
 	}
 	request.Parent = found.Parent
+	namespaces := resolved.View.Authority.Namespaces
+	if resolved.Session == nil {
+		namespaces = []string{resolved.View.Namespace} // without a session the class is that of the caller's own namespace
+	}
 	understood, err := kube.Operation(*request, kube.Known{
 		Origin: found.Origin, LastWriter: found.LastWriter, Recreated: found.Recreated,
 		ScaleTarget: found.ScaleTarget, OwnClaims: found.OwnClaims,
-		SessionNamespaces: resolved.View.Authority.Namespaces,
+		SessionNamespaces: namespaces,
 	})
 	if err != nil {
 		return fmt.Errorf("read request: %w", err)

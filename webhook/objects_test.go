@@ -280,13 +280,13 @@ func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 			name:    "an object that is not of its kind",
 			objects: func(t *testing.T) *Objects { return objectsFor(t, governedCluster(), nil) },
 			change:  func(req *admission.Request) { req.Object.Raw = []byte(`{"spec":{"rules":"s3cr3t"}}`) },
-			want:    "403 Malformed: Denied: create agentpolicies free/default cannot be read. Object cannot be read as its kind. Next: correct the field and send it again.",
+			want:    "403 Malformed: Denied: create agentpolicies free/default cannot be read. object cannot be read as its kind. Next: correct the field and send it again.",
 		},
 		{
 			name:    "a kind that this binary does not know",
 			objects: func(t *testing.T) *Objects { return objectsFor(t, governedCluster(), nil) },
 			change:  func(req *admission.Request) { req.Resource.Resource = "steeringinputs" },
-			want:    "403 Malformed: Denied: create steeringinputs free/default cannot be read. Resource steeringinputs: cannot be read as its kind. Next: correct the field and send it again.",
+			want:    "403 Malformed: Denied: create steeringinputs free/default cannot be read. resource steeringinputs: cannot be read as its kind. Next: correct the field and send it again.",
 		},
 	}
 	for _, tt := range tests {

@@ -85,7 +85,7 @@ func TestAnInvalidObjectNamesItsFieldsForMachines(t *testing.T) {
 	policy := clusterPolicy("extra", func(p *v1alpha1.ClusterAgentPolicy) { p.Spec.Rules = []v1alpha1.Rule{rule("broken", "1")} })
 	got := objects.Handle(t.Context(), reviewOf(t, person("piet@acme.example"), "ClusterAgentPolicy", policy, nil)).Result.Details
 	want := &metav1.StatusDetails{Group: "stepbeyond.dev", Kind: "ClusterAgentPolicy", Name: "extra", Causes: []metav1.StatusCause{
-		{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.rules[0].when", Message: "Invalid value: rule broken: the expression must give a bool, not int"},
+		{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.rules[0].when", Message: "Invalid value: rule broken, line 1, column 1: the expression must give a bool, not int"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("details (-want +got):\n%s", diff)

@@ -74,14 +74,16 @@ func build(t *testing.T, in policystore.Input) *policystore.Snapshot {
 // broken is a rule whose expression does not compile.
 var broken = v1alpha1.Rule{Name: "broken", Class: v1alpha1.RuleClassAsk, When: "true &&"}
 
-func matching(name, resource string, class v1alpha1.RuleClass) v1alpha1.Rule {
-	return v1alpha1.Rule{Name: name, Class: class, Match: v1alpha1.OperationMatch{Kubernetes: []v1alpha1.KubernetesMatch{{
-		Groups: []string{""}, Resources: []string{resource}, Verbs: []v1alpha1.Verb{v1alpha1.VerbCreate},
+// forbidding is a rule that closes the creation of ConfigMaps.
+func forbidding(name string) v1alpha1.Rule {
+	return v1alpha1.Rule{Name: name, Class: v1alpha1.RuleClassForbidden, Match: v1alpha1.OperationMatch{Kubernetes: []v1alpha1.KubernetesMatch{{
+		Groups: []string{""}, Resources: []string{"configmaps"}, Verbs: []v1alpha1.Verb{v1alpha1.VerbCreate},
 	}}}}
 }
 
-// answer to the creation of a ConfigMap by a session of the namespace.
-func answer(snapshot *policystore.Snapshot, namespace string) policy.Decision {
+// answer to the creation of a ConfigMap by a session of namespace checkout.
+func answer(snapshot *policystore.Snapshot) policy.Decision {
+	const namespace = "checkout"
 	op := policy.Operation{
 		Capability: policy.CapabilityExecuteLocal, Stage: policy.StageExecute, Verb: policy.VerbCreate, Kubernetes: &policy.KubernetesRequest{},
 		Target: policy.Target{Version: "v1", Resource: "configmaps", Namespace: namespace, Name: "web", Origin: policy.OriginUnknown},
@@ -111,7 +113,7 @@ func TestALabelledNamespaceIsGovernedUnderItsProfile(t *testing.T) {
 	if diff := cmp.Diff(enforcement.Scope{Namespaces: []string{"checkout"}}, snapshot.Scope); diff != "" {
 		t.Errorf("scope (-want +got):\n%s", diff)
 	}
-	if d := answer(snapshot, "checkout"); d.Verdict != policy.VerdictAllow {
+	if d := answer(snapshot); d.Verdict != policy.VerdictAllow {
 		t.Errorf("harmless work is answered with %s %s, want Allow", d.Verdict, d.Reason)
 	}
 	settings, _ := snapshot.Namespace("checkout")
@@ -146,7 +148,7 @@ func TestANamespaceWithoutAValidPolicyRefuses(t *testing.T) {
 			if !snapshot.Governs("checkout") || !slices.Contains(snapshot.Scope.Namespaces, "checkout") {
 				t.Error("the namespace is not governed any more: a mistake would open it")
 			}
-			if d := answer(snapshot, "checkout"); d.Verdict != policy.VerdictDeny || d.Reason != policy.ReasonPolicyMissing {
+			if d := answer(snapshot); d.Verdict != policy.VerdictDeny || d.Reason != policy.ReasonPolicyMissing {
 				t.Errorf("answer %s %s, want Deny PolicyMissing", d.Verdict, d.Reason)
 			}
 		})
@@ -156,7 +158,7 @@ func TestANamespaceWithoutAValidPolicyRefuses(t *testing.T) {
 func TestTwoBindingsOfOneProfileStallBoth(t *testing.T) {
 	in := input()
 	in.Cluster = append(in.Cluster, clusterPolicy("second", "standard"), clusterPolicy("third", "other"))
-	in.Cluster[1].Spec.Rules = []v1alpha1.Rule{matching("r", "configmaps", v1alpha1.RuleClassForbidden)}
+	in.Cluster[1].Spec.Rules = []v1alpha1.Rule{forbidding("r")}
 	snapshot := build(t, in)
 	want := []string{`profiles (standard): profile "standard" is bound by ClusterAgentPolicy default and second`}
 	for _, id := range []types.UID{"uid-default", "uid-second"} {
@@ -168,7 +170,7 @@ func TestTwoBindingsOfOneProfileStallBoth(t *testing.T) {
 		t.Errorf("a policy that shares no binding has problems: %v", found)
 	}
 	// The third one still selects the namespace, and does not bind its profile.
-	if d := answer(snapshot, "checkout"); d.Reason != policy.ReasonPolicyMissing {
+	if d := answer(snapshot); d.Reason != policy.ReasonPolicyMissing {
 		t.Errorf("answer %s %s, want PolicyMissing", d.Verdict, d.Reason)
 	}
 }
@@ -205,7 +207,7 @@ func TestAClusterPolicyThatNeverWasValidRefusesEverywhere(t *testing.T) {
 	other := clusterPolicy("broken", "other")
 	other.Spec.Rules = []v1alpha1.Rule{broken}
 	in.Cluster = append(in.Cluster, other)
-	if d := answer(build(t, in), "checkout"); d.Verdict != policy.VerdictDeny || d.Reason != policy.ReasonPolicyMissing {
+	if d := answer(build(t, in)); d.Verdict != policy.VerdictDeny || d.Reason != policy.ReasonPolicyMissing {
 		t.Errorf("answer %s %s, want Deny PolicyMissing", d.Verdict, d.Reason)
 	}
 }
@@ -229,9 +231,9 @@ func TestRulesOfEveryClusterPolicyCount(t *testing.T) {
 	in := input()
 	other := clusterPolicy("network")
 	other.Spec.Governed.NamespaceSelector = metav1.LabelSelector{MatchLabels: map[string]string{"never": "true"}}
-	other.Spec.Rules = []v1alpha1.Rule{matching("r", "configmaps", v1alpha1.RuleClassForbidden)}
+	other.Spec.Rules = []v1alpha1.Rule{forbidding("r")}
 	in.Cluster = append(in.Cluster, other)
-	if d := answer(build(t, in), "checkout"); d.Class != policy.ClassForbidden || d.Details[0].Rule != "network/r" {
+	if d := answer(build(t, in)); d.Class != policy.ClassForbidden || d.Details[0].Rule != "network/r" {
 		t.Errorf("answer %s for %+v, want FORBIDDEN by network/r", d.Class, d.Details)
 	}
 }

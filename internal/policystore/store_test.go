@@ -128,7 +128,7 @@ func TestEveryListenerHearsOfTheLastChange(t *testing.T) {
 
 // Proves F-1: an invalid object keeps its last valid generation in force, and its problems are named.
 func TestAnInvalidObjectKeepsItsLastValidGeneration(t *testing.T) {
-	forbid := matching("forbid", "configmaps", v1alpha1.RuleClassForbidden)
+	forbid := forbidding("forbid")
 	for name, breakIt := range map[string]func(in *policystore.Input) (fix func()){
 		"a cluster policy": func(in *policystore.Input) func() {
 			object := &in.Cluster[0]
@@ -155,7 +155,7 @@ func TestAnInvalidObjectKeepsItsLastValidGeneration(t *testing.T) {
 			server := &reader{in: in}
 			store := &policystore.Store{Reader: server}
 			whole := rebuild(t, store)
-			before := answer(whole, "checkout")
+			before := answer(whole)
 			_, identity := whole.Engine.Identity("checkout", "checkout")
 			if before.Class != policy.ClassForbidden || len(before.Details) != 3 {
 				t.Fatalf("answer %s for %+v, want FORBIDDEN by three rules", before.Class, before.Details)
@@ -164,7 +164,7 @@ func TestAnInvalidObjectKeepsItsLastValidGeneration(t *testing.T) {
 			// Also after more than one rebuild, and with a problem that names the place.
 			for range 3 {
 				snapshot := rebuild(t, store)
-				after := answer(snapshot, "checkout")
+				after := answer(snapshot)
 				if _, now := snapshot.Engine.Identity("checkout", "checkout"); len(after.Details) != 3 || now != identity {
 					t.Fatalf("answer %s for %+v, want all of the last valid generation", after.Class, after.Details)
 				}
@@ -176,7 +176,7 @@ func TestAnInvalidObjectKeepsItsLastValidGeneration(t *testing.T) {
 			fix()
 			snapshot := rebuild(t, store)
 			_, repaired := snapshot.Engine.Identity("checkout", "checkout")
-			if d := answer(snapshot, "checkout"); len(d.Details) != 2 || repaired == identity {
+			if d := answer(snapshot); len(d.Details) != 2 || repaired == identity {
 				t.Errorf("answer %s for %+v, want the next valid generation in force", d.Class, d.Details)
 			}
 		})
@@ -188,21 +188,21 @@ func TestAnObjectMadeAnewHasNoLastValidGeneration(t *testing.T) {
 	store := &policystore.Store{Reader: server}
 	rebuild(t, store)
 	server.in.Policies[0].UID, server.in.Policies[0].Spec.Rules = "uid-anew", []v1alpha1.Rule{broken}
-	if d := answer(rebuild(t, store), "checkout"); d.Reason != policy.ReasonPolicyMissing {
+	if d := answer(rebuild(t, store)); d.Reason != policy.ReasonPolicyMissing {
 		t.Errorf("answer %s %s, want PolicyMissing: another object's generation is not this one's", d.Verdict, d.Reason)
 	}
 }
 
 func TestADeletedObjectIsGone(t *testing.T) {
 	server := &reader{in: input()}
-	server.in.Cluster[0].Spec.Rules = []v1alpha1.Rule{matching("forbid", "configmaps", v1alpha1.RuleClassForbidden)}
+	server.in.Cluster[0].Spec.Rules = []v1alpha1.Rule{forbidding("forbid")}
 	second := clusterPolicy("second", "other")
 	second.Spec.Rules = server.in.Cluster[0].Spec.Rules
 	server.in.Cluster = append(server.in.Cluster, second)
 	store := &policystore.Store{Reader: server}
 	rebuild(t, store)
 	server.in.Cluster = server.in.Cluster[:1]
-	if d := answer(rebuild(t, store), "checkout"); len(d.Details) != 1 || d.Details[0].Rule != "default/forbid" {
+	if d := answer(rebuild(t, store)); len(d.Details) != 1 || d.Details[0].Rule != "default/forbid" {
 		t.Errorf("reasons %+v, want only that of the policy that is left", d.Details)
 	}
 }

@@ -70,7 +70,7 @@ func edited(t *testing.T, old, changed string) fstest.MapFS {
 
 func TestWhatIsWrongInTheFilesIsNamed(t *testing.T) {
 	for _, test := range []struct{ name, old, changed, want string }{
-		{"an unknown field of a case", "want: {class: AUTO,", "want: {clas: AUTO,", `cases.yaml: unknown field "spec.cases[0].want.clas"`},
+		{"an unknown field of a case", "want: {class: AUTO,", "want: {klass: AUTO,", `cases.yaml: unknown field "spec.cases[0].want.klass"`},
 		{"an unknown kind of operation", "kubernetes: {verb: create,", "tool: {name: a,", `cases.yaml: unknown field "spec.cases[0].operation.tool"`},
 		{"a field that stands twice", "profile: standard, template", "profile: standard, profile: other, template", `"profile" already set`},
 		{"a type that does not fit", "  now: \"2026-11-30T18:00:00Z\"", "  now: 5", "cases.yaml: json: cannot unmarshal"},

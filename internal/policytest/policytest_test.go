@@ -16,10 +16,12 @@ func TestScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	folders := 0
 	for _, entry := range entries {
 		if !entry.IsDir() {
 			continue
 		}
+		folders++
 		t.Run(entry.Name(), func(t *testing.T) {
 			suite, err := policytest.Load(os.DirFS(filepath.Join(root, entry.Name())))
 			if err != nil {
@@ -37,5 +39,8 @@ func TestScenarios(t *testing.T) {
 				})
 			}
 		})
+	}
+	if folders == 0 {
+		t.Errorf("%s has no scenarios", root)
 	}
 }

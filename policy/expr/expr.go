@@ -118,7 +118,12 @@ type Program struct {
 type SyntaxError struct {
 	Line, Column int // 1-based
 	Message      string
+
+	err error
 }
+
+// Unwrap gives ErrNotBool where that is the cause.
+func (e *SyntaxError) Unwrap() error { return e.err }
 
 // Error names line, column and cause.
 func (e *SyntaxError) Error() string {
@@ -126,7 +131,7 @@ func (e *SyntaxError) Error() string {
 }
 
 // Compile checks an expression against the declared variables. The error is a [*SyntaxError] with the first place that
-// is wrong, or wraps [ErrNotBool].
+// is wrong; it wraps [ErrNotBool] where the type of the result is.
 func Compile(source string) (*Program, error) {
 	env, err := environment()
 	if err != nil {
@@ -138,7 +143,8 @@ func Compile(source string) (*Program, error) {
 		return nil, &SyntaxError{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: first.Message}
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("%w, not %s", ErrNotBool, t)
+		// The whole expression has the wrong type, so its beginning is the place.
+		return nil, &SyntaxError{Line: 1, Column: 1, Message: fmt.Sprintf("%s, not %s", ErrNotBool, t), err: ErrNotBool}
 	}
 	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost))
 	if err != nil {

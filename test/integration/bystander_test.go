@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/internal/testing/env"
@@ -180,40 +178,5 @@ func startManager(t *testing.T) {
 	}
 	if err := manager.WaitReady(t.Context(), readyTimeout); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func deployment(namespace, name string) *appsv1.Deployment {
-	labels := map[string]string{"app": name}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec("")},
-		},
-	}
-}
-
-func podSpec(serviceAccount string) corev1.PodSpec {
-	return corev1.PodSpec{ServiceAccountName: serviceAccount, Containers: []corev1.Container{{Name: "main", Image: "registry.acme.example/main:1"}}}
-}
-
-// create, remove and merge are requests for try and ask.
-func create(object client.Object, options ...client.CreateOption) func(context.Context, *actor) error {
-	return func(ctx context.Context, a *actor) error {
-		return a.Create(ctx, object.DeepCopyObject().(client.Object), options...)
-	}
-}
-
-func remove(object client.Object, options ...client.DeleteOption) func(context.Context, *actor) error {
-	return func(ctx context.Context, a *actor) error {
-		return a.Delete(ctx, object.DeepCopyObject().(client.Object), options...)
-	}
-}
-
-// merge sends a merge patch.
-func merge(object client.Object, patch string, options ...client.PatchOption) func(context.Context, *actor) error {
-	return func(ctx context.Context, a *actor) error {
-		return a.Patch(ctx, object.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(patch)), options...)
 	}
 }

@@ -7,9 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,21 +90,6 @@ func TestRequestsOfARealAPIServerGetTheirClass(t *testing.T) {
 	}
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(configMap(ns, "people")), &corev1.ConfigMap{}); err != nil {
 		t.Errorf("what the refused deletion of a collection selected: %v", err)
-	}
-}
-
-func claimSpec() corev1.PersistentVolumeClaimSpec {
-	return corev1.PersistentVolumeClaimSpec{
-		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}
-}
-
-func scaled(namespace, name string, replicas int32) func(context.Context, *actor) error {
-	return func(ctx context.Context, a *actor) error {
-		scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
-		_, err := a.core.AppsV1().Deployments(namespace).UpdateScale(ctx, name, scale, metav1.UpdateOptions{})
-		return err
 	}
 }
 

@@ -75,7 +75,7 @@ func approveWith(claims map[string]any) func(*v1alpha1.PermissionGrant) client.P
 
 func deny(g *v1alpha1.PermissionGrant) client.Patch { return answer(g, v1alpha1.VerdictDeny, nil) }
 
-func revoke(g *v1alpha1.PermissionGrant) client.Patch {
+func revoke(*v1alpha1.PermissionGrant) client.Patch {
 	return patchOf(map[string]any{"op": "add", "path": "/spec/revocation", "value": map[string]any{"reason": "changed my mind"}})
 }
 

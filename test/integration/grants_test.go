@@ -148,7 +148,7 @@ func TestAUseIsConsumedWhenItsEffectIsSeen(t *testing.T) {
 
 // Proves G-6, G-7.
 func TestADeniedOperationIsNotAskedAgainForAWhile(t *testing.T) {
-	const ns = "hasty" // askAgainAfterSeconds: 3
+	const ns = "hasty" // askAgainAfterSeconds: 5
 	h := at(t, ns)
 	target := configMap(ns, "denied")
 	must(t, target)
@@ -172,7 +172,7 @@ func TestADeniedOperationIsNotAskedAgainForAWhile(t *testing.T) {
 
 // Proves G-6.
 func TestExpiryNeverApproves(t *testing.T) {
-	const ns = "hasty" // decideWithinSeconds: 3, useWithinSeconds: 3
+	const ns = "hasty" // decideWithinSeconds: 5, useWithinSeconds: 5
 	h := at(t, ns)
 	undecided, unused := configMap(ns, "undecided"), configMap(ns, "unused")
 	must(t, undecided, unused)

@@ -34,7 +34,7 @@ var homes = map[string]string{
 	"unnoticed": "standard", "sessions": "standard", "unborn": "standard", "unreadable": "standard", "secrecy": "standard",
 	"answers": "standard", "second-person": "two-people", "objects": "standard",
 	"forms": "standard", "hasty": "hasty", "denied": "standard", "changing": "changing", "epochs": "standard", "narrow": "narrow",
-	"strangers": "standard", "planners": "standard",
+	"strangers": "standard", "planners": "standard", "robots": "standard",
 	"dry": "standard", "effects": "standard", "stamps": "standard", "classes": "standard", "dead": "standard",
 }
 
@@ -46,6 +46,7 @@ var (
 	admin   *actor
 	// people
 	petra, carla, dora, ben *actor
+	robot                   *actor // governed, and no ServiceAccount
 	releaseBot, unlistedBot *actor
 )
 
@@ -163,7 +164,7 @@ func profiles() []*v1alpha1.AgentPolicy {
 		}),
 		// Questions, approvals and denials end within seconds.
 		profile("hasty", func(s *v1alpha1.AgentPolicySpec) {
-			s.Approvals = &v1alpha1.Approvals{DecideWithinSeconds: 3, UseWithinSeconds: 3, WarnBeforeExpirySeconds: 1, AskAgainAfterSeconds: 3}
+			s.Approvals = &v1alpha1.Approvals{DecideWithinSeconds: 5, UseWithinSeconds: 5, WarnBeforeExpirySeconds: 1, AskAgainAfterSeconds: 5}
 		}),
 		profile("two-people", func(s *v1alpha1.AgentPolicySpec) {
 			s.Approvals = &v1alpha1.Approvals{
@@ -179,6 +180,7 @@ const (
 	carlaName = "carla@acme.example"
 	doraName  = "dora@acme.example" // the human behind every session
 	benName   = "ben@acme.example"
+	robotName = "robot@acme.example"
 )
 
 // introduce makes the clients of the administrator, of people and of ServiceAccounts outside the governed namespaces.
@@ -190,7 +192,7 @@ func introduce(ctx context.Context) (err error) {
 		actor  **actor
 		name   string
 		groups []string
-	}{{&petra, petraName, []string{"acme:platform"}}, {&carla, carlaName, nil}, {&dora, doraName, nil}, {&ben, benName, nil}} {
+	}{{&petra, petraName, []string{"acme:platform"}}, {&carla, carlaName, nil}, {&dora, doraName, nil}, {&ben, benName, nil}, {&robot, robotName, nil}} {
 		cfg, err := plane.User(person.name, person.groups...)
 		if err != nil {
 			return err

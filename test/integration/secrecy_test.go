@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,20 +20,6 @@ import (
 
 // secretWord stands for whatever must not be repeated, persisted or logged.
 const secretWord = "hunter2-c0rrect-h0rse"
-
-func secret(namespace, name string) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Data:       map[string][]byte{"password": []byte(secretWord)}, StringData: map[string]string{"token": secretWord},
-	}
-}
-
-// withSecret is a Deployment with the secret word in an environment variable.
-func withSecret(namespace, name string) *appsv1.Deployment {
-	d := deployment(namespace, name)
-	d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "PASSWORD", Value: secretWord}}
-	return d
-}
 
 // Proves F-1, B-2.
 func TestNoSecretValueOfARefusedRequestIsRepeatedAnywhere(t *testing.T) {

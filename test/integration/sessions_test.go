@@ -24,7 +24,7 @@ func TestACallerWithoutALiveSessionIsRefusedWithAReason(t *testing.T) {
 		must(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: account}}, agentPod(ns, account+"-0", account, nil))
 	}
 	must(t, agentPod(ns, "marked-0", "agent", map[string]string{v1alpha1.AnnotationTemplateWriter: "sessions/other"}))
-	late := session(ns, "late", time.Now().Add(2*time.Second))
+	late := session(ns, "late", time.Now().Add(3*time.Second))
 	ended := session(ns, "ended", time.Now().Add(time.Hour))
 	must(t, late, ended, session(ns, "twice", time.Now().Add(time.Hour)))
 	second := session(ns, "twice", time.Now().Add(time.Hour))
@@ -154,6 +154,39 @@ func TestWhileASessionIsBeingCreatedAutoWorksAndAskWaits(t *testing.T) {
 	}
 }
 
+// Proves K-2, F-1, G-3.
+func TestAGovernedUserActsInTheSessionThatAPersonOpened(t *testing.T) {
+	const ns = "robots"
+	h := at(t, ns)
+	got := robot.try(t, create(configMap(ns, "early")))
+	if diff := cmp.Diff(denied("FORBIDDEN", "NoSession", "NoSession"), got.outcome); diff != "" {
+		t.Errorf("without a session (-want +got):\n%s%s", diff, got.message)
+	}
+	expectSentence(t, got.message, "no session of type User names this user")
+	s := session(ns, "robot", time.Now().Add(time.Hour))
+	s.Spec.Identity = v1alpha1.SessionIdentity{Type: v1alpha1.IdentityUser, UserName: robotName}
+	if err := petra.Create(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	awaitSessionState(t, ns, "robot", v1alpha1.SessionActive)
+	if got := robot.try(t, create(configMap(ns, "note"))); got.outcome != allowed("AUTO", "Allowed") {
+		t.Errorf("in its session's namespace: %+v %s", got.outcome, got.message)
+	}
+	if got := robot.try(t, create(configMap("free", "note"))); got.outcome != denied("FORBIDDEN", "Forbidden", "OutsideAuthority") {
+		t.Errorf("in a namespace that nobody governs: %+v %s", got.outcome, got.message)
+	}
+	foreign := configMap(ns, "foreign")
+	must(t, foreign)
+	asked := robot.try(t, remove(foreign))
+	if asked.outcome != pending("PermissionPending") {
+		t.Fatalf("a foreign object: %+v %s", asked.outcome, asked.message)
+	}
+	g := h.grant(t, asked.grant)
+	if got := understand(robot.Patch(t.Context(), g.DeepCopy(), answer(g, v1alpha1.VerdictApprove, nil)), nil); got.Code != 403 {
+		t.Errorf("answering its own question: %+v %s", got.outcome, got.message)
+	}
+}
+
 // withoutRule takes verbs on a resource of ours from the manager's role; restore gives them back.
 func withoutRule(t *testing.T, resource string, verbs ...string) (restore func()) {
 	t.Helper()
@@ -205,29 +238,6 @@ func without(list, gone []string) []string {
 		}
 	}
 	return kept
-}
-
-func agentPod(namespace, name, account string, annotations map[string]string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Annotations: annotations},
-		Spec:       podSpec(account),
-	}
-}
-
-// session of all pods of a ServiceAccount, opened by hand.
-func session(namespace, account string, deadline time.Time) *v1alpha1.AgentSession {
-	return &v1alpha1.AgentSession{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account},
-		Spec: v1alpha1.AgentSessionSpec{
-			Identity: v1alpha1.SessionIdentity{Type: v1alpha1.IdentityServiceAccount, ServiceAccountName: account},
-			UserName: doraName, ModelTier: v1alpha1.ModelTierMedium, InitiativeMode: v1alpha1.InitiativeModeStandard,
-			Authority: v1alpha1.Authority{
-				Stages:       []v1alpha1.Stage{v1alpha1.StageUnderstand, v1alpha1.StageExecute},
-				Capabilities: []v1alpha1.Capability{v1alpha1.CapabilityReadContext, v1alpha1.CapabilityExecuteLocal},
-			},
-			DeadlineTime: metav1.NewTime(deadline.Truncate(time.Second).Add(time.Second)),
-		},
-	}
 }
 
 func awaitSessionState(t *testing.T, namespace, name string, want v1alpha1.SessionState) {

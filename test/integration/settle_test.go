@@ -7,11 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/grant"
@@ -82,22 +79,4 @@ func TestAUseWithoutAnEffectIsUnknownAndNeverFreeAgain(t *testing.T) {
 			t.Errorf("a later attempt: %+v %s", got.outcome, got.message)
 		}
 	})
-}
-
-func execute(namespace, pod string, command ...string) func(context.Context, *actor) error {
-	return connect(namespace, pod, "exec", &corev1.PodExecOptions{Command: command, Stdout: true, Stderr: true})
-}
-
-// connect opens a connection to a pod, as far as admission: no kubelet answers.
-func connect(namespace, pod, subresource string, options runtime.Object) func(context.Context, *actor) error {
-	return func(ctx context.Context, a *actor) error {
-		return a.core.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(pod).SubResource(subresource).
-			VersionedParams(options, clientgoscheme.ParameterCodec).Do(ctx).Error()
-	}
-}
-
-func evict(namespace, pod string) func(context.Context, *actor) error {
-	return func(ctx context.Context, a *actor) error {
-		return a.core.PolicyV1().Evictions(namespace).Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}})
-	}
 }
