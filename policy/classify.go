@@ -13,10 +13,8 @@ const maxDecisionCost = 2 * expr.MaxCost
 
 // classification is the class of an operation and everything that gave it.
 type classification struct {
-	op      *Operation
-	session *SessionView
-	view    *expr.View // made for the first rule that needs it
-	cost    uint64
+	view *expr.View // made for the first rule that needs it
+	cost uint64
 
 	facts   Facts
 	class   Class
@@ -28,35 +26,40 @@ type classification struct {
 	recoveries [factCount]recovery
 }
 
+// subject is what is classified. It is handed down and not part of the classification, some of which outlives the
+// decision: so operation and session need no place on the heap.
+type subject struct {
+	op      *Operation
+	session *SessionView
+}
+
 // recovery is the next step that a catalogue entry offers.
 type recovery struct{ entry, text string }
 
 // classify joins the floor of the facts with the rules that match. It looks at no grant, score, mode, tier or hold:
 // none of them has a say (requirement C-3).
-func classify(layers []*compiled, op *Operation, session *SessionView) *classification {
-	c := &classification{op: op, session: session, facts: op.Facts, class: ClassAuto}
+func (c *classification) classify(s subject, layers []*compiled) {
 	for _, layer := range layers {
-		c.addCatalogue(layer)
+		c.addCatalogue(s, layer)
 	}
-	c.addAuthority()
+	c.addAuthority(s)
 	c.addFloor()
 	for _, layer := range layers {
-		c.addRules(layer)
+		c.addRules(s, layer)
 	}
-	c.addStage()
+	c.addStage(s)
 	c.sortDetails()
-	return c
 }
 
-func (c *classification) addCatalogue(layer *compiled) {
-	layer.factIndex.candidates(c.op, func(position int) {
+func (c *classification) addCatalogue(s subject, layer *compiled) {
+	layer.factIndex.candidates(s.op, func(position int) {
 		entry := &layer.entries[position]
-		if !entry.Match.matches(c.op) {
+		if !entry.Match.matches(s.op) {
 			return
 		}
 		if entry.when != nil {
 			// An entry that cannot be evaluated vouches for nothing.
-			if matched, err := c.eval(entry.when); err != nil || !matched {
+			if matched, err := c.eval(entry.when, s); err != nil || !matched {
 				return
 			}
 		}
@@ -83,24 +86,24 @@ func (c *classification) addCatalogued(fact Fact, presence Presence, entry *comp
 
 // addAuthority turns what the session was given into facts: a capability or a Kubernetes operation that it does not
 // name is outside its authority.
-func (c *classification) addAuthority() {
-	a := &c.session.Authority
-	if c.session.State != SessionActive && c.session.State != SessionSuspended {
+func (c *classification) addAuthority(s subject) {
+	a := &s.session.Authority
+	if s.session.State != SessionActive && s.session.State != SessionSuspended {
 		return // there is no authority to compare with; the session guard answers
 	}
 	outside := func(why string) {
 		c.facts.Add(OutsideAuthority, FactValue{Presence: Present, Provenance: Authoritative, Why: why})
 	}
-	if !slices.Contains(a.Capabilities, c.op.Capability) {
-		outside("the session has no capability " + string(c.op.Capability))
+	if !slices.Contains(a.Capabilities, s.op.Capability) {
+		outside("the session has no capability " + string(s.op.Capability))
 		return
 	}
-	if c.op.Kubernetes == nil || len(a.Kubernetes) == 0 {
+	if s.op.Kubernetes == nil || len(a.Kubernetes) == 0 {
 		c.facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
 		return
 	}
 	for i := range a.Kubernetes {
-		if a.Kubernetes[i].matches(c.op) {
+		if a.Kubernetes[i].matches(s.op) {
 			c.facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
 			return
 		}
@@ -112,30 +115,39 @@ func (c *classification) addFloor() {
 	class, because := c.facts.floor()
 	c.class = class
 	unknown := 0
-	for _, fact := range because {
-		v := c.facts[fact]
-		if v.Presence == Unknown {
+	for i := range c.facts {
+		if because.has(Fact(i)) && c.facts[i].Presence == Unknown {
 			unknown++
+		}
+	}
+	if !c.catalogued && unknown > 0 && unknown == because.len() {
+		c.details = append(make([]Detail, 0, 2), Detail{Code: CodeUncatalogued, Class: class, Why: "nobody has catalogued this kind of operation"})
+		return
+	}
+	if because != 0 {
+		c.details = make([]Detail, 0, because.len()+1)
+	}
+	for i := range c.facts {
+		fact, v := Fact(i), &c.facts[i]
+		if !because.has(fact) {
+			continue
 		}
 		c.details = append(c.details, Detail{
 			Code: fact.String(), Fact: fact.String(), Presence: v.Presence, Provenance: v.Provenance, Rule: v.Rule,
 			Class: class, Why: v.Why, Recovery: c.recoveries[fact].text,
 		})
 	}
-	if !c.catalogued && unknown > 0 && unknown == len(because) {
-		c.details = []Detail{{Code: CodeUncatalogued, Class: class, Why: "nobody has catalogued this kind of operation"}}
-	}
 }
 
-func (c *classification) addRules(layer *compiled) {
-	layer.ruleIndex.candidates(c.op, func(position int) {
+func (c *classification) addRules(s subject, layer *compiled) {
+	layer.ruleIndex.candidates(s.op, func(position int) {
 		rule := &layer.rules[position]
-		if !rule.Match.matches(c.op) {
+		if !rule.Match.matches(s.op) {
 			return
 		}
 		if rule.when != nil {
 			// A tightening rule that cannot be evaluated counts as matched: what fails does not pass.
-			if matched, err := c.eval(rule.when); err == nil && !matched {
+			if matched, err := c.eval(rule.when, s); err == nil && !matched {
 				return
 			}
 		}
@@ -154,14 +166,14 @@ func (c *classification) addRules(layer *compiled) {
 }
 
 // addStage asks for what the session may not do on its own: a stage that is absent from its authority.
-func (c *classification) addStage() {
-	if c.session.State != SessionActive && c.session.State != SessionSuspended {
+func (c *classification) addStage(s subject) {
+	if s.session.State != SessionActive && s.session.State != SessionSuspended {
 		return
 	}
-	if !slices.Contains(c.session.Authority.Stages, c.op.Stage) {
+	if !slices.Contains(s.session.Authority.Stages, s.op.Stage) {
 		c.class = max(c.class, ClassAsk)
 		c.details = append(c.details, Detail{
-			Code: CodeStageNotGranted, Class: ClassAsk, Why: "the session may not " + string(c.op.Stage) + " on its own",
+			Code: CodeStageNotGranted, Class: ClassAsk, Why: "the session may not " + string(s.op.Stage) + " on its own",
 		})
 	}
 }
@@ -169,6 +181,9 @@ func (c *classification) addStage() {
 // sortDetails puts first what a message names: the largest class, then known harms, then what is known to be missing,
 // then rules, then what is unknown; within that, by name, so that the order of policies never shows. Duplicates go.
 func (c *classification) sortDetails() {
+	if len(c.details)+len(c.wouldBe) < 2 {
+		return
+	}
 	rank := func(d *Detail) int {
 		switch {
 		case d.Code == CodeRule:
@@ -197,12 +212,12 @@ func (c *classification) sortDetails() {
 	slices.SortFunc(c.wouldBe, func(a, b WouldBe) int { return strings.Compare(a.Rule, b.Rule) })
 }
 
-func (c *classification) eval(program *expr.Program) (bool, error) {
+func (c *classification) eval(program *expr.Program, s subject) (bool, error) {
 	if c.cost >= maxDecisionCost {
 		return false, errDecisionCost
 	}
 	if c.view == nil {
-		c.view = viewOf(c.op, c.session)
+		c.view = viewOf(s.op, s.session)
 	}
 	matched, cost, err := program.Eval(c.view)
 	c.cost += cost
@@ -221,11 +236,7 @@ func viewOf(op *Operation, session *SessionView) *expr.View {
 	}
 	if k := op.Kubernetes; k != nil {
 		view.Object, view.OldObject = k.Object, k.OldObject
-		for _, template := range k.PodTemplates {
-			view.Target.PodTemplates = append(view.Target.PodTemplates, expr.PodTemplate{
-				ServiceAccountName: template.ServiceAccountName, Images: template.Images,
-			})
-		}
+		view.Target.PodTemplates = k.PodTemplates
 	}
 	return view
 }

@@ -45,6 +45,9 @@ type namespaceLayer struct {
 	own     *compiled // nil when it has none
 	// all that counts for operations of the namespace's sessions inside it: most operations are, and need no list made.
 	all []*compiled
+	// ids and identity of all.
+	ids      []PolicyID
+	identity string
 }
 
 // compiled is one policy with its index.
@@ -98,6 +101,7 @@ func Compile(set Set) (*Engine, []Problem) {
 			layer.own = build(namespace.Policy)
 		}
 		layer.all = engine.join(layer)
+		layer.ids, layer.identity = identityOf(layer.all)
 		engine.namespaces[name] = layer
 	}
 	if len(problems) > 0 {
@@ -173,6 +177,15 @@ func (e *Engine) join(namespaces ...namespaceLayer) []*compiled {
 // Identity is the policy identity of operations of that session namespace on that target namespace: the policies that
 // contribute, and a digest over their UIDs and generations and the baseline (design section 7).
 func (e *Engine) Identity(sessionNamespace, targetNamespace string) ([]PolicyID, string) {
+	ids, identity := e.identity(sessionNamespace, targetNamespace)
+	return slices.Clone(ids), identity
+}
+
+// identity is Identity with a shared list.
+func (e *Engine) identity(sessionNamespace, targetNamespace string) ([]PolicyID, string) {
+	if session := e.namespaces[sessionNamespace]; session.all != nil && (targetNamespace == "" || targetNamespace == sessionNamespace) {
+		return session.ids, session.identity
+	}
 	return identityOf(e.layers(sessionNamespace, targetNamespace))
 }
 

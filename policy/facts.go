@@ -1,6 +1,9 @@
 package policy
 
-import "cmp"
+import (
+	"cmp"
+	"math/bits"
+)
 
 // Fact is one property of an operation that its class depends on (requirement C-2).
 type Fact uint8
@@ -200,9 +203,9 @@ func (f Fact) floorIfUnknown() Class {
 }
 
 // floor is the class that the facts alone give, and the facts that gave it.
-func (f *Facts) floor() (Class, []Fact) {
+func (f *Facts) floor() (Class, factSet) {
 	class := ClassAuto
-	var because []Fact
+	var because factSet
 	for i := range f {
 		fact := Fact(i)
 		c := ClassAuto
@@ -213,11 +216,18 @@ func (f *Facts) floor() (Class, []Fact) {
 			c = fact.floorIfHarmful()
 		}
 		if c > class {
-			class, because = c, because[:0]
+			class, because = c, 0
 		}
 		if c == class && class > ClassAuto {
-			because = append(because, fact)
+			because |= 1 << fact
 		}
 	}
 	return class, because
 }
+
+// factSet holds one bit per fact.
+type factSet uint32
+
+func (s factSet) has(fact Fact) bool { return s>>fact&1 == 1 }
+
+func (s factSet) len() int { return bits.OnesCount32(uint32(s)) }

@@ -1,15 +1,24 @@
 package policy
 
+import (
+	"slices"
+	"strings"
+)
+
 // selectorIndex finds the rules whose selector could fit an operation, without looking at the others.
 type selectorIndex struct {
-	kubernetes map[selectorKey][]int
-	tools      map[string][]int
+	kubernetes map[selectorKey]*nameIndex
+	// anyGroup and anyResource tell whether a key has "*" there, so that most look-ups of those need not be made.
+	anyGroup, anyResource bool
+	tools                 map[string][]int
 }
 
 type selectorKey struct {
 	group    string
-	resource string // "deployments", "deployments/scale", "deployments/*" or "*"
-	verb     Verb
+	resource string // plural, or "*" for any with any subresource
+	// subresource is empty for none, "*" for any.
+	subresource string
+	verb        Verb
 }
 
 // allVerbs stand for a selector without verbs, so that a look-up needs no key for "any verb".
@@ -31,7 +40,7 @@ func (x *selectorIndex) add(position int, match *Match) {
 
 func (x *selectorIndex) addKubernetes(position int, s *KubernetesSelector) {
 	if x.kubernetes == nil {
-		x.kubernetes = map[selectorKey][]int{}
+		x.kubernetes = map[selectorKey]*nameIndex{}
 	}
 	groups, resources, verbs := s.Groups, s.Resources, s.Verbs
 	if len(groups) == 0 {
@@ -46,8 +55,13 @@ func (x *selectorIndex) addKubernetes(position int, s *KubernetesSelector) {
 	for _, group := range groups {
 		for _, resource := range resources {
 			for _, verb := range verbs {
-				key := selectorKey{group: group, resource: resource, verb: verb}
-				x.kubernetes[key] = append(x.kubernetes[key], position)
+				key := selectorKey{group: group, verb: verb}
+				key.resource, key.subresource, _ = strings.Cut(resource, "/")
+				x.anyGroup, x.anyResource = x.anyGroup || group == "*", x.anyResource || resource == "*"
+				if x.kubernetes[key] == nil {
+					x.kubernetes[key] = &nameIndex{}
+				}
+				x.kubernetes[key].add(position, s.Names)
 			}
 		}
 	}
@@ -65,19 +79,76 @@ func (x *selectorIndex) candidates(op *Operation, yield func(position int)) {
 	if op.Kubernetes == nil || len(x.kubernetes) == 0 {
 		return
 	}
-	path := op.Target.ResourcePath()
-	resources := [3]string{path, "*", ""}
-	if op.Target.Subresource != "" {
-		resources[2] = op.Target.Resource + "/*"
+	x.kubernetesCandidates(op, op.Target.Group, yield)
+	if x.anyGroup {
+		x.kubernetesCandidates(op, "*", yield)
 	}
-	for _, group := range [2]string{op.Target.Group, "*"} {
-		for _, resource := range resources {
-			if resource == "" {
-				continue
+}
+
+func (x *selectorIndex) kubernetesCandidates(op *Operation, group string, yield func(position int)) {
+	key := selectorKey{group: group, resource: op.Target.Resource, subresource: op.Target.Subresource, verb: op.Verb}
+	x.kubernetes[key].candidates(op.Target.Name, yield)
+	if key.subresource != "" {
+		key.subresource = "*"
+		x.kubernetes[key].candidates(op.Target.Name, yield)
+	}
+	if x.anyResource {
+		key.resource, key.subresource = "*", ""
+		x.kubernetes[key].candidates(op.Target.Name, yield)
+	}
+}
+
+// nameIndex finds the positions of one key whose names could fit.
+type nameIndex struct {
+	any   []int
+	exact map[string][]int
+	// prefixes by the text before the "*", and their distinct lengths.
+	prefixes map[string][]int
+	lengths  []int
+}
+
+func (x *nameIndex) add(position int, names []string) {
+	if len(names) == 0 {
+		names = anything
+	}
+	for _, name := range names {
+		prefix, wild := strings.CutSuffix(name, "*")
+		switch {
+		case wild && prefix == "":
+			x.any = append(x.any, position)
+		case wild:
+			if x.prefixes == nil {
+				x.prefixes = map[string][]int{}
 			}
-			for _, position := range x.kubernetes[selectorKey{group: group, resource: resource, verb: op.Verb}] {
-				yield(position)
+			x.prefixes[prefix] = append(x.prefixes[prefix], position)
+			if !slices.Contains(x.lengths, len(prefix)) {
+				x.lengths = append(x.lengths, len(prefix))
 			}
+		default:
+			if x.exact == nil {
+				x.exact = map[string][]int{}
+			}
+			x.exact[name] = append(x.exact[name], position)
+		}
+	}
+}
+
+func (x *nameIndex) candidates(name string, yield func(position int)) {
+	if x == nil {
+		return
+	}
+	for _, position := range x.any {
+		yield(position)
+	}
+	for _, position := range x.exact[name] {
+		yield(position)
+	}
+	for _, length := range x.lengths {
+		if length > len(name) {
+			continue
+		}
+		for _, position := range x.prefixes[name[:length]] {
+			yield(position)
 		}
 	}
 }

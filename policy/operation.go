@@ -1,5 +1,7 @@
 package policy
 
+import "stepbeyond.dev/stepbeyond/policy/expr"
+
 // Operation is what an agent wants to do, as a front door (admission, decision API, offline test) understood it.
 type Operation struct {
 	Capability Capability
@@ -66,7 +68,4 @@ type KubernetesRequest struct {
 }
 
 // PodTemplate is what rules may ask about one pod template.
-type PodTemplate struct {
-	ServiceAccountName string   `cel:"serviceAccountName"`
-	Images             []string `cel:"images"`
-}
+type PodTemplate = expr.PodTemplate

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
 	"github.com/google/cel-go/ext"
 	"k8s.io/apiserver/pkg/cel/library"
 )
@@ -112,6 +113,8 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
 	program cel.Program
+	// bound is what a run costs at most; 0 for a program whose cost is counted while it runs.
+	bound uint64
 }
 
 // SyntaxError is why an expression does not compile.
@@ -146,17 +149,38 @@ func Compile(source string) (*Program, error) {
 		// The whole expression has the wrong type, so its beginning is the place.
 		return nil, &SyntaxError{Line: 1, Column: 1, Message: fmt.Sprintf("%s, not %s", ErrNotBool, t), err: ErrNotBool}
 	}
-	program, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(MaxCost))
-	if err != nil {
+	p := &Program{}
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	// To count the cost of a run takes longer than the run, so a program that is cheap by its form is not counted.
+	if estimate, err := env.EstimateCost(ast, sizes{}); err == nil && estimate.Max <= maxUncounted {
+		p.bound = max(1, estimate.Max)
+	} else {
+		options = append(options, cel.CostLimit(MaxCost))
+	}
+	if p.program, err = env.Program(ast, options...); err != nil {
 		return nil, fmt.Errorf("plan expression: %w", err)
 	}
-	return &Program{program: program}, nil
+	return p, nil
+}
+
+// maxUncounted is the largest cost of a program that runs without counting.
+const maxUncounted = MaxCost / 1000
+
+// sizes knows no size of any input and no cost of any function beyond CEL's own: what depends on them is unbounded.
+type sizes struct{}
+
+// EstimateSize implements checker.CostEstimator.
+func (sizes) EstimateSize(checker.AstNode) *checker.SizeEstimate { return nil }
+
+// EstimateCallCost implements checker.CostEstimator. A function that the estimate does not know would count as cheap.
+func (sizes) EstimateCallCost(function, overloadID string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	return (&library.CostEstimator{SizeEstimator: sizes{}}).EstimateCallCost(function, overloadID, target, args)
 }
 
 // Eval runs the program. cost is what the run cost, at least 1, also when it failed. An error means that the result is
 // not known: a type mismatch, a missing field, the cost limit, or a panic in a function.
 func (p *Program) Eval(view *View) (result bool, cost uint64, err error) {
-	cost = 1
+	cost = max(1, p.bound)
 	defer func() {
 		if r := recover(); r != nil {
 			// The value of the panic may hold request data and is not passed on.

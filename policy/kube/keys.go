@@ -3,7 +3,6 @@ package kube
 import (
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"stepbeyond.dev/stepbeyond/policy"
@@ -44,43 +43,53 @@ func (j *judge) judgeOwnKeys() {
 // judgeNestedKeys: controllers copy the metadata of a template onto what they make from it, where a stamp would speak for
 // an object that nobody stamped.
 func (j *judge) judgeNestedKeys() {
-	now, was := nestedMetadata(j.req.kind(), j.object), nestedMetadata(j.req.kind(), j.old)
-	for _, place := range []map[string]object{now, was} {
-		for at := range place {
-			if changedMetadata(was[at], now[at], ownPrefix, AnnotationTemplateWriter) {
-				j.present(policy.EscalatesAuthority, "a stepbeyond.dev key in a template would be copied onto what is made from it")
-			}
-		}
+	kind := j.req.kind()
+	path, ok := templatePath[kind]
+	if !ok {
+		return
+	}
+	now, was := templateOf(kind, j.object), templateOf(kind, j.old)
+	if len(path) > 0 {
+		j.judgeCopied(now.metadata, was.metadata)
+	}
+	if kind == cronJobs {
+		j.judgeCopied(j.object.object("spec").object("jobTemplate").object("metadata"), j.old.object("spec").object("jobTemplate").object("metadata"))
+	}
+	claims := func(volume object) object {
+		return volume.object("ephemeral").object("volumeClaimTemplate").object("metadata")
+	}
+	j.judgeCopiedEach(now.spec.objects("volumes"), was.spec.objects("volumes"), claims)
+	if kind == statefulSets {
+		metadata := func(claim object) object { return claim.object("metadata") }
+		j.judgeCopiedEach(j.object.object("spec").objects("volumeClaimTemplates"), j.old.object("spec").objects("volumeClaimTemplates"), metadata)
 	}
 }
 
-// nestedMetadata is the metadata inside the object that controllers copy, by its place.
-func nestedMetadata(kind groupResource, o object) map[string]object {
-	found := map[string]object{}
-	path, ok := templatePath[kind]
-	if !ok {
-		return found
-	}
-	t := templateOf(kind, o)
-	if len(path) > 0 {
-		found["template"] = t.metadata
-	}
-	if kind == cronJobs {
-		found["jobTemplate"] = o.object("spec").object("jobTemplate").object("metadata")
-	}
-	for i, volume := range t.spec.objects("volumes") {
-		found["volume "+strconv.Itoa(i)] = volume.object("ephemeral").object("volumeClaimTemplate").object("metadata")
-	}
-	if kind == statefulSets {
-		for i, claim := range o.object("spec").objects("volumeClaimTemplates") {
-			found["claim "+strconv.Itoa(i)] = claim.object("metadata")
+// judgeCopiedEach compares what stands at the same place of two lists; where one has none, with nothing.
+func (j *judge) judgeCopiedEach(now, was []object, metadata func(object) object) {
+	for i := range max(len(now), len(was)) {
+		var a, b object
+		if i < len(now) {
+			a = metadata(now[i])
 		}
+		if i < len(was) {
+			b = metadata(was[i])
+		}
+		j.judgeCopied(a, b)
 	}
-	return found
+}
+
+func (j *judge) judgeCopied(now, was object) {
+	if changedMetadata(was, now, ownPrefix, AnnotationTemplateWriter) {
+		j.present(policy.EscalatesAuthority, "a stepbeyond.dev key in a template would be copied onto what is made from it")
+	}
 }
 
 // changedMetadata tells whether a label or an annotation with the prefix differs, those in except aside.
 func changedMetadata(was, now object, prefix string, except ...string) bool {
+	if was.fields == nil && now.fields == nil {
+		return false
+	}
 	return changedKey(was.object("labels").fields, now.object("labels").fields, prefix, except...) ||
 		changedKey(was.object("annotations").fields, now.object("annotations").fields, prefix, except...)
 }

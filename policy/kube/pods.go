@@ -231,6 +231,9 @@ func secretsOf(spec object) map[string]bool {
 	}
 	for _, volume := range spec.objects("volumes") {
 		for _, kind := range secretVolumes {
+			if volume.fields[kind] == nil {
+				continue
+			}
 			source := volume.object(kind)
 			addName(names, source.text("secretName"))
 			addName(names, source.object("secretRef").text("name"))

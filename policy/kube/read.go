@@ -2,7 +2,9 @@ package kube
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,55 +20,77 @@ type MalformedError struct {
 
 func (e *MalformedError) Error() string { return e.Path + ": must be " + e.Want }
 
-// place is where a value stands. It is spelled only when an error needs it.
-type place struct {
-	parent *place
-	key    string
-	index  int
-}
-
-func (p *place) String() string {
-	var parts []string
-	for ; p != nil; p = p.parent {
-		if p.key == "" {
-			parts = append(parts, "["+strconv.Itoa(p.index)+"]")
-			continue
-		}
-		dot := ""
-		if p.parent != nil {
-			dot = "."
-		}
-		parts = append(parts, dot+p.key)
-	}
-	slices.Reverse(parts)
-	return strings.Join(parts, "")
-}
-
 // reading remembers the first field that could not be read, so that its users need to look once, at the end.
-type reading struct{ err error }
-
-func (r *reading) fail(at *place, want string) {
-	if r.err == nil {
-		r.err = &MalformedError{Path: at.String(), Want: want}
-	}
+type reading struct {
+	err   error
+	roots []root
 }
 
-// object is a JSON object and its place. An absent object is one without fields, and null counts as absent, as it does
-// for the API server.
+// root is where a reading began, under the name that errors call it by.
+type root struct {
+	name   string
+	fields map[string]any
+}
+
+// fail notes what was expected of a value. Where its object stands is looked for only now: most requests can be read,
+// and need no place kept for everything in them.
+func (r *reading) fail(in map[string]any, place, want string) {
+	if r.err != nil {
+		return
+	}
+	for _, root := range slices.Backward(r.roots) {
+		if path, ok := pathTo(root.fields, reflect.ValueOf(in).Pointer()); ok {
+			r.err = &MalformedError{Path: root.name + path + place, Want: want}
+			return
+		}
+	}
+	r.err = &MalformedError{Path: strings.TrimPrefix(place, "."), Want: want}
+}
+
+// pathTo finds an object by its identity below a value, in the order of the keys.
+func pathTo(value any, wanted uintptr) (string, bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		if reflect.ValueOf(v).Pointer() == wanted {
+			return "", true
+		}
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if path, ok := pathTo(v[key], wanted); ok {
+				return "." + key + path, true
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if path, ok := pathTo(item, wanted); ok {
+				return "[" + strconv.Itoa(i) + "]" + path, true
+			}
+		}
+	}
+	return "", false
+}
+
+// object is a JSON object. An absent object is one without fields, and null counts as absent, as it does for the API
+// server.
 type object struct {
 	fields map[string]any
-	at     *place
 	r      *reading
 }
 
 func (r *reading) root(name string, fields map[string]any) object {
-	return object{fields: fields, at: &place{key: name}, r: r}
+	if fields != nil {
+		r.roots = append(r.roots, root{name, fields})
+	}
+	return object{fields: fields, r: r}
 }
 
-func (o object) fail(key, want string) { o.r.fail(&place{parent: o.at, key: key}, want) }
+func (o object) fail(key, want string) { o.r.fail(o.fields, "."+key, want) }
+
+func (o object) failAt(key string, index int, want string) {
+	o.r.fail(o.fields, "."+key+"["+strconv.Itoa(index)+"]", want)
+}
 
 func (o object) object(key string) object {
-	child := object{at: &place{parent: o.at, key: key}, r: o.r}
+	child := object{r: o.r}
 	switch v := o.fields[key].(type) {
 	case nil:
 	case map[string]any:
@@ -94,27 +118,28 @@ func (o object) objects(key string) []object {
 	if len(items) == 0 {
 		return nil
 	}
-	at := &place{parent: o.at, key: key}
 	objects := make([]object, 0, len(items))
 	for i, item := range items {
-		here := &place{parent: at, index: i}
 		fields, ok := item.(map[string]any)
 		if !ok {
-			o.r.fail(here, "an object")
+			o.failAt(key, i, "an object")
 			continue
 		}
-		objects = append(objects, object{fields: fields, at: here, r: o.r})
+		objects = append(objects, object{fields: fields, r: o.r})
 	}
 	return objects
 }
 
 func (o object) strings(key string) []string {
 	items := o.list(key)
+	if len(items) == 0 {
+		return nil
+	}
 	texts := make([]string, 0, len(items))
 	for i, item := range items {
 		text, ok := item.(string)
 		if !ok {
-			o.r.fail(&place{parent: &place{parent: o.at, key: key}, index: i}, "a string")
+			o.failAt(key, i, "a string")
 			continue
 		}
 		texts = append(texts, text)
