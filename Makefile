@@ -49,9 +49,16 @@ fuzz: ## Run every fuzz target for FUZZTIME.
 	@for dir in $$(git grep --untracked -lE '^func Fuzz' -- '*_test.go' | xargs -rn1 dirname | sort -u); do \
 		for target in $$(go test -list '^Fuzz' "./$$dir" | grep '^Fuzz'); do \
 			echo "fuzz: $$dir $$target for $(FUZZTIME)"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "./$$dir"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "./$$dir"; \
 		done; \
 	done
+
+BENCHTIME ?= 100ms
+.PHONY: bench
+bench: ## Compare the engine with others under one policy, and check the promised ratios.
+	@go vet -C test/bench ./...
+	@go test -C test/bench -count=1 -bench . -benchmem -benchtime $(BENCHTIME) .
+	@go run -C test/bench ./ratios
 
 .PHONY: verify
 verify: generate ## Generate, format, lint, vet; fail on anything that then differs from the commit.
@@ -61,7 +68,9 @@ verify: generate ## Generate, format, lint, vet; fail on anything that then diff
 	@changed=$$(git status --porcelain); \
 	[ -z "$$changed" ] || { echo "verify: after make generate the tree differs from the commit:"; echo "$$changed"; git --no-pager diff HEAD | head -n 200; exit 1; }
 	@echo "verify: go.mod is tidy"
-	@diff=$$(go mod tidy -diff) || { head -n 60 <<<"$$diff"; echo "verify: run go mod tidy"; exit 1; }
+	@for module in . test/bench; do \
+		diff=$$(go mod tidy -C $$module -diff) || { head -n 60 <<<"$$diff"; echo "verify: run go mod tidy in $$module"; exit 1; }; \
+	done
 	@echo "verify: vet"
 	@go vet ./...
 	@$(MAKE) lint manifests
