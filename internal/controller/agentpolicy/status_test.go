@@ -3,7 +3,6 @@ package agentpolicy_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,36 +30,12 @@ var (
 	k8s        client.Client
 )
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "agentpolicy:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { env.Main(m, prepare) }
 
-func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	plane, err := env.Start(ctx, env.Options{CRDs: true})
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if stopErr := plane.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return 0, err
-		}
-	}
+func prepare(ctx context.Context, plane *env.Env) (err error) {
 	kubeconfig = plane.Admin()
-	if k8s, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
-		return 0, err
+	if k8s, err = plane.Client(); err != nil {
+		return err
 	}
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: enforcement.SystemNamespace}},
@@ -72,10 +45,10 @@ func run(m *testing.M) (code int, err error) {
 		}),
 	} {
 		if err := k8s.Create(ctx, object); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return m.Run(), nil
+	return nil
 }
 
 func clusterPolicy() *v1alpha1.ClusterAgentPolicy {

@@ -2,16 +2,12 @@ package agentsession_test
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,43 +28,19 @@ var (
 	k8s client.WithWatch
 )
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "agentsession:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { env.Main(m, prepare) }
 
-func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	plane, err := env.Start(ctx, env.Options{CRDs: true})
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if stopErr := plane.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return 0, err
-		}
-	}
+func prepare(ctx context.Context, plane *env.Env) (err error) {
 	kubeconfig = plane.Admin()
-	if k8s, err = client.NewWithWatch(kubeconfig, client.Options{Scheme: scheme}); err != nil {
-		return 0, err
+	if k8s, err = plane.Client(); err != nil {
+		return err
 	}
 	for _, object := range policies() {
 		if err := k8s.Create(ctx, object); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return m.Run(), nil
+	return nil
 }
 
 // policies are one cluster policy and the profiles that the tests label namespaces with.

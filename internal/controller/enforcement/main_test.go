@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,12 +14,9 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/testing/env"
 	"stepbeyond.dev/stepbeyond/policy"
@@ -40,52 +35,25 @@ var (
 // manager is the administrator's username.
 const manager = "admin"
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "enforcement:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { env.Main(m, prepare) }
 
-func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	plane, err := env.Start(ctx, env.Options{CRDs: true})
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if stopErr := plane.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return 0, err
-		}
-	}
+func prepare(ctx context.Context, plane *env.Env) (err error) {
 	kubeconfig = plane.Admin()
-	if k8s, err = client.New(kubeconfig, client.Options{Scheme: scheme}); err != nil {
-		return 0, err
+	if k8s, err = plane.Client(); err != nil {
+		return err
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(webhook))
-	defer server.Close()
+	// The server lives as long as the process: the tests end it by exiting.
 	answering.Store(true)
 	endpoint = admission.Endpoint{
 		URL: server.URL, PathPrefix: "/" + strings.Repeat("ab", 32),
 		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}
-	if err := prepare(ctx, plane); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	return canaryAsShipped(ctx, plane)
 }
 
-// prepare makes the namespaces and the canary as config/ does.
-func prepare(ctx context.Context, plane *env.Env) error {
+// canaryAsShipped makes the namespaces and the canary as config/ does.
+func canaryAsShipped(ctx context.Context, plane *env.Env) error {
 	for _, name := range []string{admission.SystemNamespace, admission.CanaryNamespace} {
 		if err := k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
