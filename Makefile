@@ -60,6 +60,14 @@ bench: ## Compare the engine with others under one policy, and check the promise
 	@go test -C test/bench -count=1 -bench . -benchmem -benchtime $(BENCHTIME) .
 	@go run -C test/bench ./ratios
 
+.PHONY: corpora
+corpora: ## Measure the engine against public data in the folder CORPORA; JSON lines go to CORPORA_OUT when set.
+	@CORPORA='$(CORPORA)' CORPORA_OUT='$(CORPORA_OUT)' go run ./hack/corpora
+
+.PHONY: mutants
+mutants: ## Break the engine in each way of hack/mutants/patches and see that its tests notice. MUTANTS=003 tries some.
+	@go run ./hack/mutants $(MUTANTS)
+
 .PHONY: verify
 verify: generate ## Generate, format, lint, vet; fail on anything that then differs from the commit.
 	@echo "verify: format"
@@ -78,19 +86,29 @@ verify: generate ## Generate, format, lint, vet; fail on anything that then diff
 ##@ Code
 
 .PHONY: generate
-generate: $(BIN)/controller-gen ## Write deep copies, apply configurations, CRDs, the manager's role and docs/conformance.md.
+generate: $(BIN)/controller-gen ## Write deep copies, apply configurations, CRDs, the manager's role, and the generated docs.
 	@echo "generate: api"
 	@$(BIN)/controller-gen object:headerFile=hack/boilerplate.go.txt applyconfiguration:headerFile=hack/boilerplate.go.txt \
 		crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	@echo "generate: the manager's role"
 	@$(BIN)/controller-gen rbac:roleName=stepbeyond-manager $(foreach dir,$(wildcard internal webhook),paths=./$(dir)/...) \
 		output:rbac:artifacts:config=config/rbac
-	@$(MAKE) conformance
+	@$(MAKE) conformance reasons facts
 
 .PHONY: conformance
 conformance: ## Write docs/conformance.md: every requirement and the tests that name it.
 	@echo "conformance: docs/conformance.md"
 	@go run ./hack/conformance
+
+.PHONY: facts
+facts: ## Write docs/facts.md: the class of each fact, and what each front door reads as which.
+	@echo "facts: docs/facts.md"
+	@go run ./hack/facts
+
+.PHONY: reasons
+reasons: ## Write docs/reasons.md: every reason, what it means and what to do next.
+	@echo "reasons: docs/reasons.md"
+	@go run ./hack/reasons
 
 .PHONY: fmt
 fmt: ## Format the Go code.

@@ -22,6 +22,8 @@ type classification struct {
 	wouldBe []WouldBe
 	// catalogued tells that an entry of a catalogue knows this kind of operation.
 	catalogued bool
+	// read tells that a parser or a catalogue found the operation to be a pure read.
+	read bool
 	// recoveries of harms, also of those that a parser found as well: the catalogue knows the way out.
 	recoveries [factCount]recovery
 }
@@ -39,10 +41,12 @@ type recovery struct{ entry, text string }
 // classify joins the floor of the facts with the rules that match. It looks at no grant, score, mode, tier or hold:
 // none of them has a say (requirement C-3).
 func (c *classification) classify(s subject, layers []*compiled) {
+	c.read = s.op.ReadBy == Parsed || s.op.ReadBy == Catalogued
 	for _, layer := range layers {
 		c.addCatalogue(s, layer)
 	}
 	c.addAuthority(s)
+	c.addMemoryBasis(s)
 	c.addFloor()
 	for _, layer := range layers {
 		c.addRules(s, layer)
@@ -64,6 +68,7 @@ func (c *classification) addCatalogue(s subject, layer *compiled) {
 			}
 		}
 		c.catalogued = true
+		c.read = c.read || entry.Effect == EffectRead
 		for _, fact := range entry.Present {
 			c.addCatalogued(fact, Present, entry)
 		}
@@ -111,8 +116,16 @@ func (c *classification) addAuthority(s subject) {
 	outside("the session's authority names other operations")
 }
 
+// addMemoryBasis is the one exception to "unknown is at most ASK": a write to the user model without a proven basis is
+// FORBIDDEN, because what was remembered cannot be asked back (requirement C-4).
+func (c *classification) addMemoryBasis(s subject) {
+	if s.op.Capability == CapabilityWriteUserModel && c.facts[PersistsSensitiveMemory].Presence == Unknown {
+		c.facts.Add(PersistsSensitiveMemory, FactValue{Presence: Present, Provenance: Parsed, Why: "no basis for remembering this is proven"})
+	}
+}
+
 func (c *classification) addFloor() {
-	class, because := c.facts.floor()
+	class, because := c.facts.floor(c.read)
 	c.class = class
 	unknown := 0
 	for i := range c.facts {

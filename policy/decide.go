@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -35,8 +36,8 @@ type question struct {
 // ask runs the guards in this order; the first that answers ends it (design section 4). They are called one by one,
 // not through a list of functions: so the compiler sees that nothing outlives the decision and keeps it off the heap.
 func (q *question) ask() bool {
-	return guardSession(q) || guardNamespace(q) || guardForbidden(q) || guardSuspended(q) || guardDryRun(q) ||
-		guardAsk(q) || allow(q)
+	return guardSession(q) || guardNamespace(q) || guardForbidden(q) || guardStrictScope(q) || guardSteering(q) ||
+		guardDryRun(q) || guardAsk(q) || allow(q)
 }
 
 func (q *question) answer(verdict Verdict, reason Reason) bool {
@@ -88,12 +89,37 @@ func guardForbidden(q *question) bool {
 	return q.answer(VerdictDeny, ReasonForbidden)
 }
 
-func guardSuspended(q *question) bool {
-	if q.session.State != SessionSuspended || !q.op.Verb.Mutating() || q.op.DryRun {
+// guardStrictScope leaves out what the requested result does not need. Work that it needs and honest reporting of checks
+// are not optional (requirement S-2).
+func guardStrictScope(q *question) bool {
+	if !q.session.StrictScope || !q.op.Optional {
 		return false
 	}
-	q.decision.Standing = q.session.StateDetail
-	return q.answer(VerdictHeld, ReasonSuspended)
+	return q.answer(VerdictDeny, ReasonStrictScope)
+}
+
+// guardSteering answers what a person changed meanwhile: a constraint first, because no reconciliation lifts it, then a
+// suspension, then a hold. Reads, dry runs and spared operations go on under a hold (requirement R-6).
+func guardSteering(q *question) bool {
+	s := q.session
+	if s.Constraint != nil {
+		q.decision.Standing = fmt.Sprintf("the person's steeringinput/%s takes it away (%s)", s.Constraint.Name, s.Constraint.Path)
+		return q.answer(VerdictDeny, ReasonSteeringConstraint)
+	}
+	if !q.op.Verb.Mutating() || q.op.DryRun || q.op.Spared {
+		return false
+	}
+	if s.State == SessionSuspended {
+		q.decision.Standing = s.StateDetail
+		return q.answer(VerdictHeld, ReasonSuspended)
+	}
+	if s.Hold == nil {
+		return false
+	}
+	q.decision.Standing = fmt.Sprintf("the plan was changed by %s at %s (steeringinput/%s); the command is fine", s.Hold.Author, stamp(s.Hold.Since), s.Hold.Name)
+	q.decision.Recovery = fmt.Sprintf("read it with %q and reconcile it; then go on by the new plan",
+		fmt.Sprintf("kubectl -n %s get steeringinput %s -o yaml", s.Hold.Namespace, s.Hold.Name))
+	return q.answer(VerdictHeld, ReasonSteeringHold)
 }
 
 // guardDryRun lets the dry run of an ASK pass with a warning: it changes nothing. Dry runs that touch credentials could

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"testing"
 	"time"
 
 	"stepbeyond.dev/stepbeyond/policy"
@@ -77,4 +78,29 @@ func compile(t tester, set policy.Set) *policy.Engine {
 func classOf(t tester, f policy.Facts) policy.Class {
 	t.Helper()
 	return compile(t, under(policy.Policy{})).Decide(update(f), session(), now).Class
+}
+
+// Proves C-4.
+func TestAMemoryWriteNeedsAProvenBasis(t *testing.T) {
+	engine := compile(t, under(policy.Policy{}))
+	for name, test := range map[string]struct {
+		capability policy.Capability
+		basis      policy.Presence
+		want       policy.Class
+	}{
+		"a write to the user model without a proven basis is forbidden": {policy.CapabilityWriteUserModel, policy.Unknown, policy.ClassForbidden},
+		"with one it is not": {policy.CapabilityWriteUserModel, policy.Absent, policy.ClassAuto},
+		"any other operation that lacks the fact is asked": {policy.CapabilityExecuteLocal, policy.Unknown, policy.ClassAsk},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := harmless()
+			f[policy.PersistsSensitiveMemory] = policy.FactValue{Presence: test.basis, Provenance: policy.Parsed}
+			op, s := update(f), session()
+			op.Capability = test.capability
+			s.Authority.Capabilities = append(s.Authority.Capabilities, policy.CapabilityWriteUserModel)
+			if d := engine.Decide(op, s, now); d.Class != test.want {
+				t.Errorf("class %s, want %s", d.Class, test.want)
+			}
+		})
+	}
 }

@@ -179,6 +179,16 @@ func harmful(fact Fact, p Presence) bool {
 	return p == Present
 }
 
+// Floor tells which value of the fact is the harmful one, the class that it gives by itself, and the class that not
+// knowing it gives.
+func (f Fact) Floor() (value Presence, harmful, unknown Class) {
+	value = Present
+	if f.goodWhenPresent() {
+		value = Absent
+	}
+	return value, f.floorIfHarmful(), f.floorIfUnknown()
+}
+
 // floorIfHarmful is the class that the fact's harmful value gives (requirement C-2).
 func (f Fact) floorIfHarmful() Class {
 	switch f {
@@ -202,14 +212,16 @@ func (f Fact) floorIfUnknown() Class {
 	}
 }
 
-// floor is the class that the facts alone give, and the facts that gave it.
-func (f *Facts) floor() (Class, factSet) {
+// floor is the class that the facts alone give, and the facts that gave it. Of a pure read only known harms count
+// (requirement C-4).
+func (f *Facts) floor(read bool) (Class, factSet) {
 	class := ClassAuto
 	var because factSet
 	for i := range f {
 		fact := Fact(i)
 		c := ClassAuto
 		switch {
+		case f[i].Presence == Unknown && read:
 		case f[i].Presence == Unknown:
 			c = fact.floorIfUnknown()
 		case harmful(fact, f[i].Presence):

@@ -10,7 +10,7 @@ type selectorIndex struct {
 	kubernetes map[selectorKey]*nameIndex
 	// anyGroup and anyResource tell whether a key has "*" there, so that most look-ups of those need not be made.
 	anyGroup, anyResource bool
-	tools                 map[string][]int
+	tools                 *nameIndex
 }
 
 type selectorKey struct {
@@ -30,11 +30,11 @@ func (x *selectorIndex) add(position int, match *Match) {
 	for i := range match.Kubernetes {
 		x.addKubernetes(position, &match.Kubernetes[i])
 	}
-	for _, tool := range match.Tools {
+	if len(match.Tools) > 0 {
 		if x.tools == nil {
-			x.tools = map[string][]int{}
+			x.tools = &nameIndex{}
 		}
-		x.tools[tool] = append(x.tools[tool], position)
+		x.tools.add(position, match.Tools)
 	}
 }
 
@@ -70,11 +70,7 @@ func (x *selectorIndex) addKubernetes(position int, s *KubernetesSelector) {
 // candidates calls yield with the position of every rule that could match, possibly more than once.
 func (x *selectorIndex) candidates(op *Operation, yield func(position int)) {
 	if op.Tool != "" {
-		for _, tool := range [2]string{op.Tool, "*"} {
-			for _, position := range x.tools[tool] {
-				yield(position)
-			}
-		}
+		x.tools.candidates(op.Tool, yield)
 	}
 	if op.Kubernetes == nil || len(x.kubernetes) == 0 {
 		return
@@ -161,5 +157,5 @@ func (m *Match) matches(op *Operation) bool {
 			}
 		}
 	}
-	return op.Tool != "" && len(m.Tools) > 0 && matchesAny(m.Tools, op.Tool)
+	return op.Tool != "" && len(m.Tools) > 0 && matchesName(m.Tools, op.Tool)
 }

@@ -110,17 +110,20 @@ var refusals = map[Reason]refusal{
 		"is refused: no session covers this caller in a governed namespace",
 		"a person adds a session template or an exemption for this ServiceAccount",
 	},
-	ReasonSessionPending:    {"needs a session first: the session of this pod is being created", "run this command again in 2 seconds"},
-	ReasonSessionAmbiguous:  {"is refused: more than one session could be meant", "a person ends all sessions of this ServiceAccount but one"},
-	ReasonSessionEnded:      {"is refused: the session has ended", "report what is done; a person opens a new session to go on"},
-	ReasonCredentialUnbound: {"is refused: the request carries no credential-id, as impersonated identities and legacy tokens do not", "use the token that is mounted in the agent's own pod"},
-	ReasonMalformed:         {"cannot be read", "correct the field and send it again"},
-	ReasonPolicyNotLoaded:   {"is refused: Step Beyond is starting and has no policy yet; nothing was asked", "run this command again in 10 seconds"},
-	ReasonPolicyMissing:     {"is refused: no valid profile governs the session's namespace", "a person repairs the ClusterAgentPolicy or the namespace's stepbeyond.dev/profile label"},
-	ReasonUnstamped:         {"is refused: the object does not carry the origin stamp that the server writes", "run this command again in 2 seconds, without stepbeyond.dev annotations in the manifest"},
-	ReasonUnnamed:           {"needs approval, and an operation that names no object cannot be approved", "send it again for each object by its name"},
-	ReasonUndecided:         {"is refused: deciding failed", "run this command again in 10 seconds; if it stays, a person reads the manager's log under this decision"},
-	ReasonStaleRead:         {"is refused: the object changed after it was read", "read it again and send the change anew"},
+	ReasonSessionPending:     {"needs a session first: the session of this pod is being created", "run this command again in 2 seconds"},
+	ReasonSessionAmbiguous:   {"is refused: more than one session could be meant", "a person ends all sessions of this ServiceAccount but one"},
+	ReasonSessionEnded:       {"is refused: the session has ended", "report what is done; a person opens a new session to go on"},
+	ReasonCredentialUnbound:  {"is refused: the request carries no credential-id, as impersonated identities and legacy tokens do not", "use the token that is mounted in the agent's own pod"},
+	ReasonMalformed:          {"cannot be read", "correct the field and send it again"},
+	ReasonPolicyNotLoaded:    {"is refused: Step Beyond is starting and has no policy yet; nothing was asked", "run this command again in 10 seconds"},
+	ReasonPolicyMissing:      {"is refused: no valid profile governs the session's namespace", "a person repairs the ClusterAgentPolicy or the namespace's stepbeyond.dev/profile label"},
+	ReasonUnstamped:          {"is refused: the object does not carry the origin stamp that the server writes", "run this command again in 2 seconds, without stepbeyond.dev annotations in the manifest"},
+	ReasonStrictScope:        {"is optional, and the user limited the work to what was asked", "leave it out, or ask the user to widen the scope"},
+	ReasonSteeringHold:       {"waits until a change of plan is answered", "reconcile the steering input; then go on by the new plan"},
+	ReasonSteeringConstraint: {"was taken away by steering", "leave it out and go on; a person can withdraw the steering input"},
+	ReasonUnnamed:            {"needs approval, and an operation that names no object cannot be approved", "send it again for each object by its name"},
+	ReasonUndecided:          {"is refused: deciding failed", "run this command again in 10 seconds; if it stays, a person reads the manager's log under this decision"},
+	ReasonStaleRead:          {"is refused: the object changed after it was read", "read it again and send the change anew"},
 }
 
 func (d *Decision) approvers() string {
@@ -229,11 +232,14 @@ func (g *GrantRef) ended(reason Reason) string {
 // disclosure is the system's own sentence for an operation that rests on an assumption.
 func disclosure(op *Operation, details []Detail) string {
 	what := op.Target.ResourcePath() + "/" + clip(op.Target.Name, maxPath)
+	if op.Tool != "" {
+		what = clip(op.Tool, maxPath)
+	}
 	writer := ""
 	if op.Target.LastWriter != "" {
 		writer = fmt.Sprintf(" (last writer: %s)", clip(op.Target.LastWriter, 60))
 	}
-	if op.Target.Origin != OriginThisSession {
+	if op.Tool == "" && op.Target.Origin != OriginThisSession {
 		return clean(clip("disclosed: "+what+" was not made by this session"+writer, maxDisclosure))
 	}
 	why := "it rests on an assumption"

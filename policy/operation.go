@@ -13,10 +13,16 @@ type Operation struct {
 	Target Target
 	// Optional marks work that the requested result does not need. Admission cannot know and leaves it false.
 	Optional bool
+	// Spared operations go on under a hold: lease renewals, access reviews, catalogued verifiers and the reconciliation
+	// itself. Reads and dry runs need no mark.
+	Spared bool
 	// DryRun requests change nothing.
 	DryRun bool
 	// Facts that the front door parsed or that the API server's own data prove. Catalogues add to them.
 	Facts Facts
+	// ReadBy tells who found that the operation only reads; 0 when nobody did. Only Parsed and Catalogued count: what is
+	// declared lowers nothing (requirement C-4). Entries of catalogues with [EffectRead] add to it.
+	ReadBy Provenance
 	// Kubernetes holds the request's content for rules that read it; nil for a tool call.
 	Kubernetes *KubernetesRequest
 	// Digest is the keyed digest of the exact operation; empty until a grant is looked for.

@@ -40,7 +40,7 @@ func drawMatch(t *rapid.T) policy.Match {
 			Names: some(t, "names", []string{"*", "web*", "web", "prod"}, 2), Verbs: some(t, "verbs", verbs, 2), Origins: some(t, "origins", origins, 2),
 		})
 	}
-	m.Tools = some(t, "tools", []string{"*", "mcp:a", "mcp:b"}, 1)
+	m.Tools = some(t, "tools", []string{"*", "mcp:*", "mcp:a", "mcp:b"}, 1)
 	return m
 }
 
@@ -63,6 +63,7 @@ func drawPolicy(t *rapid.T, id policy.PolicyID) policy.Policy {
 		p.Catalogue = append(p.Catalogue, policy.CatalogueEntry{
 			Name: fmt.Sprintf("entry-%d", i), Match: drawMatch(t), When: rapid.SampledFrom(conditions).Draw(t, "when"),
 			Present: some(t, "present", policy.AllFacts(), 5), Absent: some(t, "absent", policy.AllFacts(), 14),
+			Effect: rapid.SampledFrom([]policy.Effect{"", "", "", policy.EffectRead}).Draw(t, "effect"),
 			Detail: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "detail"), Recovery: rapid.SampledFrom([]string{"", "do a", "do b"}).Draw(t, "recovery"),
 		})
 	}
@@ -103,6 +104,7 @@ func drawOperation(t *rapid.T) policy.Operation {
 	for _, s := range statements.Draw(t, "facts") {
 		op.Facts.Add(s.fact, s.value)
 	}
+	op.ReadBy = rapid.SampledFrom([]policy.Provenance{0, 0, 0, policy.Declared, policy.Parsed}).Draw(t, "read by")
 	op.Verb = rapid.SampledFrom(verbs).Draw(t, "verb")
 	op.Stage = rapid.SampledFrom(stages).Draw(t, "stage")
 	op.DryRun = rapid.Bool().Draw(t, "dry run")
@@ -315,7 +317,9 @@ func TestExactlyTheRulesThatFitCount(t *testing.T) {
 		for i := range rapid.IntRange(1, 8).Draw(t, "rules") {
 			rule := policy.Rule{Name: fmt.Sprint(i), Class: policy.ClassAsk, Enforcement: policy.EnforcementEnforce, Match: drawMatch(t)}
 			p.Rules = append(p.Rules, rule)
-			fits := op.Tool != "" && (slices.Contains(rule.Match.Tools, op.Tool) || slices.Contains(rule.Match.Tools, "*"))
+			fits := op.Tool != "" && slices.ContainsFunc(rule.Match.Tools, func(e string) bool {
+				return e == op.Tool || strings.HasSuffix(e, "*") && strings.HasPrefix(op.Tool, e[:len(e)-1])
+			})
 			for _, selector := range rule.Match.Kubernetes {
 				fits = fits || selects(selector, &op)
 			}

@@ -30,8 +30,14 @@ const (
 	ReasonOutsideAuthority Reason = "OutsideAuthority"
 	// ReasonForbidden: a fact or a rule closes the operation to agents.
 	ReasonForbidden Reason = "Forbidden"
+	// ReasonStrictScope: the user limited the work, and the operation is optional.
+	ReasonStrictScope Reason = "StrictScope"
 	// ReasonSuspended: the session is suspended.
 	ReasonSuspended Reason = "Suspended"
+	// ReasonSteeringHold: a person changed the plan, and the operation belongs to the old one.
+	ReasonSteeringHold Reason = "SteeringHold"
+	// ReasonSteeringConstraint: a person took this operation away by steering.
+	ReasonSteeringConstraint Reason = "SteeringConstraint"
 
 	// ReasonPermissionPending: a human has to answer first.
 	ReasonPermissionPending Reason = "PermissionPending"
@@ -104,7 +110,11 @@ var boundaries = map[Reason]Boundary{
 	ReasonMalformed:         BoundarySchema,
 	ReasonOutsideAuthority:  BoundaryDelegation,
 	ReasonForbidden:         BoundaryAuthority,
+	ReasonStrictScope:       BoundaryAuthority,
 	ReasonSuspended:         BoundarySteering,
+
+	ReasonSteeringHold:       BoundarySteering,
+	ReasonSteeringConstraint: BoundarySteering,
 
 	ReasonPermissionPending:   BoundaryAuthority,
 	ReasonGrantDigestMismatch: BoundaryAuthority,
@@ -138,7 +148,7 @@ func (r Reason) Status() string {
 	case ReasonOutsideAuthority:
 		return string(ReasonForbidden)
 	case ReasonSuspended:
-		return "SteeringHold"
+		return string(ReasonSteeringHold)
 	default:
 		return string(r)
 	}

@@ -77,16 +77,26 @@ type CatalogueEntry struct {
 	When    string
 	Present []Fact
 	Absent  []Fact
+	// Effect is what the operation does as a whole; empty when the entry does not say.
+	Effect Effect
 	// Detail is shown as the reason of the facts; literal text.
 	Detail string
 	// Recovery is the next step when one of the facts prevents the operation; literal text, may be empty.
 	Recovery string
 }
 
+// Effect is what an operation does as a whole.
+type Effect string
+
+// EffectRead: the tool or request only reads. What is not known about it does not count then; what is known to harm does
+// (requirement C-4).
+const EffectRead Effect = "Read"
+
 // Match selects operations. Any entry of any list matches.
 type Match struct {
 	Kubernetes []KubernetesSelector
-	Tools      []string
+	// Tools are names of tools and match whole; "*" stands alone or as one suffix ("mcp:kubernetes/*").
+	Tools []string
 }
 
 // KubernetesSelector selects Kubernetes requests. Every non-empty field must match; an empty field matches anything.

@@ -36,8 +36,29 @@ type SessionView struct {
 	Authority Authority
 	// Deadline ends the session; the zero time means no deadline.
 	Deadline time.Time
+	// StrictScope: the user limited the work to what was asked, so optional actions are not run (requirement S-2).
+	StrictScope bool
+	// Hold is the steering input that old-plan work waits for; nil when nothing is held.
+	Hold *Hold
+	// Constraint is the structured constraint of a steering input that this operation breaks; nil when it breaks none.
+	Constraint *Constraint
 	// Grant is the newest question about this exact operation; nil when none was asked or looked for.
 	Grant *Grant
+}
+
+// Hold is a change of plan that the model has not reconciled yet (requirement R-1).
+type Hold struct {
+	// Namespace and Name of the steering input.
+	Namespace, Name string
+	// Author is the stamped name of the person; Since is when the input was accepted.
+	Author string
+	Since  time.Time
+}
+
+// Constraint is what a person took away by steering. It outlives every reconciliation (requirement R-6).
+type Constraint struct {
+	// Namespace and Name of the steering input, and the path of the constraint in it, such as constraints.forbid[0].
+	Namespace, Name, Path string
 }
 
 // Authority is what the session may do at most; the union of its Kubernetes selectors bounds Kubernetes writes.

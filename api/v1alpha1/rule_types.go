@@ -57,13 +57,15 @@ type OperationMatch struct {
 	// +kubebuilder:validation:MaxItems=8
 	Kubernetes []KubernetesMatch `json:"kubernetes,omitempty"`
 
-	// tools selects tool calls by exact tool name, as in "mcp:kubernetes/pods_list". Omitted: none.
+	// tools selects tool calls by tool name, compared whole, as in "mcp:kubernetes/pods_list"; "*" stands alone or as
+	// one suffix, as in "mcp:kubernetes/*". Omitted: none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^*]*[*]?$')",message="\"*\" stands alone or once at the end, as in mcp:kubernetes/*"
 	Tools []string `json:"tools,omitempty"`
 }
 
@@ -115,6 +117,13 @@ type KubernetesMatch struct {
 	Origins []Origin `json:"origins,omitempty"`
 }
 
+// Effect is what an operation does as a whole.
+// +kubebuilder:validation:Enum=Read
+type Effect string
+
+// EffectRead is the effect of what only reads.
+const EffectRead Effect = "Read"
+
 // CatalogueEntry adds facts about operations that nothing else can know. It cannot remove a fact whose floor is ASK or
 // FORBIDDEN when that fact was parsed or is authoritative.
 type CatalogueEntry struct {
@@ -139,6 +148,11 @@ type CatalogueEntry struct {
 	// facts that a matching operation has.
 	// +required
 	Facts FactSets `json:"facts,omitzero"`
+
+	// effect of a matching operation as a whole. Read: it only reads, so facts that are not known do not count, while
+	// harms that are known do. Omitted: the entry does not say.
+	// +optional
+	Effect Effect `json:"effect,omitempty"`
 
 	// detail is shown beside the facts, in one line of at most 240 characters of literal text. Omitted: only the name
 	// of the entry is shown.

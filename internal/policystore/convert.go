@@ -94,7 +94,7 @@ func catalogueOf(entries []v1alpha1.CatalogueEntry) []policy.CatalogueEntry {
 		e := &entries[i]
 		converted = append(converted, policy.CatalogueEntry{
 			Name: e.Name, Match: matchOf(&e.Match), When: e.When, Present: factsOf(e.Facts.Present),
-			Absent: factsOf(e.Facts.Absent), Detail: e.Detail, Recovery: e.Recovery,
+			Absent: factsOf(e.Facts.Absent), Effect: policy.Effect(e.Effect), Detail: e.Detail, Recovery: e.Recovery,
 		})
 	}
 	return converted

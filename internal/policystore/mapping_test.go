@@ -70,7 +70,7 @@ func TestEveryStoredValueHasItsEngineValue(t *testing.T) {
 	engineOnly := map[string][]string{
 		"Verb": {"read"}, // from the decision API; admission reports no reads
 	}
-	for _, name := range []string{"Verb", "Origin", "Stage", "Capability", "Enforcement", "GrantState"} {
+	for _, name := range []string{"Verb", "Origin", "Stage", "Capability", "Enforcement", "GrantState", "Effect"} {
 		want := append(values(t, stored, name), engineOnly[name]...)
 		slices.Sort(want)
 		if diff := cmp.Diff(want, values(t, engine, name)); diff != "" {
@@ -132,6 +132,7 @@ var another = map[reflect.Type]any{
 	reflect.TypeFor[v1alpha1.Enforcement](): v1alpha1.EnforcementWarn, reflect.TypeFor[v1alpha1.RuleClass](): v1alpha1.RuleClassAsk,
 	reflect.TypeFor[v1alpha1.Fact](): v1alpha1.FactCost, reflect.TypeFor[v1alpha1.Verb](): v1alpha1.VerbDelete,
 	reflect.TypeFor[v1alpha1.Origin](): v1alpha1.OriginPerson, reflect.TypeFor[v1alpha1.Stage](): v1alpha1.StagePublish,
+	reflect.TypeFor[v1alpha1.Effect]():              v1alpha1.EffectRead,
 	reflect.TypeFor[v1alpha1.Capability]():          v1alpha1.CapabilityExecuteLocal,
 	reflect.TypeFor[v1alpha1.SessionUserApproval](): v1alpha1.SessionUserRefuse,
 }

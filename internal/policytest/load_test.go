@@ -71,7 +71,7 @@ func edited(t *testing.T, old, changed string) fstest.MapFS {
 func TestWhatIsWrongInTheFilesIsNamed(t *testing.T) {
 	for _, test := range []struct{ name, old, changed, want string }{
 		{"an unknown field of a case", "want: {class: AUTO,", "want: {klass: AUTO,", `cases.yaml: unknown field "spec.cases[0].want.klass"`},
-		{"an unknown kind of operation", "kubernetes: {verb: create,", "tool: {name: a,", `cases.yaml: unknown field "spec.cases[0].operation.tool"`},
+		{"an unknown kind of operation", "kubernetes: {verb: create,", "shell: {name: a,", `cases.yaml: unknown field "spec.cases[0].operation.shell"`},
 		{"a field that stands twice", "profile: standard, template", "profile: standard, profile: other, template", `"profile" already set`},
 		{"a type that does not fit", "  now: \"2026-11-30T18:00:00Z\"", "  now: 5", "cases.yaml: json: cannot unmarshal"},
 		{"no clock", "  now: \"2026-11-30T18:00:00Z\"\n", "", "cases.yaml: spec.now: is required"},
@@ -112,6 +112,10 @@ func TestAnOperationThatCannotBeReadIsNamed(t *testing.T) {
 		{"a verb that admission does not report", "verb: delete", "verb: patch", `cases.yaml: spec.cases[1] (deleting one asks): operation.kubernetes.verb: "patch" is none of`},
 		{"a creation without an object", "manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: checkout}}", "resource: configmaps", "operation.kubernetes.manifest: is required for create"},
 		{"an update without what was before", "verb: create", "verb: update", "operation.kubernetes.old: is required for update"},
+		{"a tool call without a name", "kubernetes: {verb: delete, resource: configmaps, namespace: checkout, name: web}", "tool: {description: a}", "operation.tool.name: is required"},
+		{"a declared fact that does not exist", "kubernetes: {verb: delete, resource: configmaps, namespace: checkout, name: web}", "tool: {name: a, declared: {present: [Big]}}", `operation.tool.declared.present: unknown fact "Big"`},
+		{"a declared stage that does not exist", "kubernetes: {verb: delete, resource: configmaps, namespace: checkout, name: web}", "tool: {name: a, declared: {stage: try}}", `operation.tool.declared.stage: unknown stage "try"`},
+		{"two operations at once", "kubernetes: {verb: delete,", "tool: {name: a}\n      kubernetes: {verb: delete,", "operation: exactly one of kubernetes and tool is required"},
 		{"a deletion without a resource", "resource: configmaps, ", "", "operation.kubernetes.resource: is required"},
 		{"an object of a wrong shape", "kind: ConfigMap, metadata: {name: web, namespace: checkout}", "kind: Pod, metadata: {name: web, namespace: checkout}, spec: {containers: yes}", "operation.kubernetes: object.spec.containers: must be a list"},
 		{"a manifest that is not there", "manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: checkout}}", "manifest: web.yaml", "operation.kubernetes.manifest: read web.yaml"},

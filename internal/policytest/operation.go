@@ -18,6 +18,7 @@ type prepared struct {
 	request   kube.Request
 	operation policy.Operation
 	exact     kube.Exact
+	arguments map[string]any // of a tool call
 }
 
 // testKey is no secret: digests of tests never leave the process.
@@ -25,8 +26,15 @@ var testKey = kube.Key([]byte("the digest key of policy tests ."))
 
 // prepare reads the request as the webhook does. Errors name the field.
 func prepare(folder fs.FS, o *Operation, s *session) (*prepared, error) {
-	if o.Kubernetes == nil {
-		return nil, fmt.Errorf("operation: exactly one of kubernetes is required")
+	if (o.Kubernetes == nil) == (o.Tool == nil) {
+		return nil, fmt.Errorf("operation: exactly one of kubernetes and tool is required")
+	}
+	if o.Tool != nil {
+		operation, err := toolOperation(o.Tool)
+		if err != nil {
+			return nil, fmt.Errorf("operation.tool.%w", err)
+		}
+		return &prepared{operation: operation, arguments: o.Tool.Arguments}, nil
 	}
 	k := o.Kubernetes
 	request, err := requestOf(folder, k, s)
@@ -79,6 +87,9 @@ func (s *session) originOf(key objectKey) policy.Origin {
 
 // bind completes the operation with its digest. An operation without an exact form has none.
 func (p *prepared) bind(view *policy.SessionView) error {
+	if p.operation.Tool != "" {
+		return p.bindTool(view)
+	}
 	exact, err := kube.ExactForm(testKey, p.request, p.operation.Target, kube.Binding{
 		SessionUID: view.UID, Epoch: view.Epoch, Stage: p.operation.Stage,
 	})

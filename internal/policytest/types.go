@@ -94,6 +94,27 @@ type Case struct {
 // Operation is a union: exactly one field is set.
 type Operation struct {
 	Kubernetes *KubernetesOperation `json:"kubernetes,omitempty"`
+	Tool       *ToolOperation       `json:"tool,omitempty"`
+}
+
+// ToolOperation is a tool call as the agent's host sees it.
+type ToolOperation struct {
+	// Name of the tool, with its server, as in mcp:kubernetes/pods_list.
+	Name string `json:"name"`
+	// Description that the tool's server gives. Omitted: not known.
+	Description string         `json:"description,omitempty"`
+	Arguments   map[string]any `json:"arguments,omitempty"`
+	// Declared is what the agent or its adapter says. Omitted: nothing.
+	Declared Declared `json:"declared,omitzero"`
+	// Context tells that the call reads what the session itself holds.
+	Context bool `json:"context,omitempty"`
+}
+
+// Declared are a stage and facts that count only where they raise.
+type Declared struct {
+	Stage   policy.Stage `json:"stage,omitempty"`
+	Present []string     `json:"present,omitempty"`
+	Absent  []string     `json:"absent,omitempty"`
 }
 
 // KubernetesOperation is a request as admission sees it. What a manifest says need not be said again.

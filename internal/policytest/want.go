@@ -143,7 +143,11 @@ func (c *comparison) wouldBe(want *WantWouldBe, rules []policy.WouldBe) {
 // why.
 func (c *comparison) explain(d *policy.Decision, op *policy.Operation) {
 	t := &op.Target
-	c.lines = append(c.lines, fmt.Sprintf("the operation is %s %s of group %q, %s, origin %s", op.Verb, t.ResourcePath(), t.Group, t.Path(), t.Origin))
+	if op.Tool != "" {
+		c.lines = append(c.lines, fmt.Sprintf("the operation is a call of %s, verb %s, stage %s, capability %s", op.Tool, op.Verb, op.Stage, op.Capability))
+	} else {
+		c.lines = append(c.lines, fmt.Sprintf("the operation is %s %s of group %q, %s, origin %s", op.Verb, t.ResourcePath(), t.Group, t.Path(), t.Origin))
+	}
 	for _, detail := range d.Details {
 		line := "because " + detail.Code
 		if detail.Fact != "" {

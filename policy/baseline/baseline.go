@@ -58,6 +58,7 @@ type entry struct {
 	Present    []string `yaml:"present"`
 	Absent     []string `yaml:"absent"`
 	AbsentSets []string `yaml:"absentSets"`
+	Effect     string   `yaml:"effect"`
 	Detail     string   `yaml:"detail"`
 	Recovery   string   `yaml:"recovery"`
 }
@@ -114,6 +115,9 @@ func parse(source []byte) (policy.Policy, error) {
 
 func (e *entry) convert(sets map[string][]string) (policy.CatalogueEntry, error) {
 	converted := policy.CatalogueEntry{Name: e.Name, Match: e.Match.convert(), When: e.When, Detail: e.Detail, Recovery: e.Recovery}
+	if converted.Effect = policy.Effect(e.Effect); converted.Effect != "" && converted.Effect != policy.EffectRead {
+		return converted, fmt.Errorf("unknown effect %q", e.Effect)
+	}
 	absent := e.Absent
 	for _, name := range e.AbsentSets {
 		set, ok := sets[name]

@@ -20,6 +20,9 @@ const MaxCost = 1_000_000
 // ErrNotBool is returned by Compile for an expression whose result is not a bool.
 var ErrNotBool = errors.New("the expression must give a bool")
 
+// ErrEval is returned by Eval for an expression that cannot be evaluated on the view.
+var ErrEval = errors.New("the expression cannot be evaluated")
+
 // Request is the variable `request`.
 type Request struct {
 	Verb      string   `cel:"verb"`
@@ -158,7 +161,8 @@ func Compile(source string) (*Program, error) {
 		options = append(options, cel.CostLimit(MaxCost))
 	}
 	if p.program, err = env.Program(ast, options...); err != nil {
-		return nil, fmt.Errorf("plan expression: %w", err)
+		// A constant argument that its function refuses, such as a pattern that is none; CEL does not say where it stands.
+		return nil, &SyntaxError{Line: 1, Column: 1, Message: err.Error()}
 	}
 	return p, nil
 }
@@ -178,13 +182,13 @@ func (sizes) EstimateCallCost(function, overloadID string, target *checker.AstNo
 }
 
 // Eval runs the program. cost is what the run cost, at least 1, also when it failed. An error means that the result is
-// not known: a type mismatch, a missing field, the cost limit, or a panic in a function.
+// not known: [ErrEval] for a type mismatch, a missing field, the cost limit or a panic in a function, [ErrNotBool] for a
+// result of another type.
 func (p *Program) Eval(view *View) (result bool, cost uint64, err error) {
 	cost = max(1, p.bound)
 	defer func() {
-		if r := recover(); r != nil {
-			// The value of the panic may hold request data and is not passed on.
-			result, err = false, errors.New("the expression panicked")
+		if recover() != nil {
+			result, err = false, ErrEval // the panic's value may hold request data as well
 		}
 	}()
 	value, details, err := p.program.Eval(view)
@@ -192,7 +196,9 @@ func (p *Program) Eval(view *View) (result bool, cost uint64, err error) {
 		cost = max(cost, *details.ActualCost())
 	}
 	if err != nil {
-		return false, cost, fmt.Errorf("evaluate: %w", err)
+		// CEL turns a panic into an error with the panic's value, and other errors quote values too. They may hold request
+		// data, and nobody needs them: a rule that cannot be evaluated counts by its kind.
+		return false, cost, ErrEval
 	}
 	result, ok := value.Value().(bool)
 	if !ok {

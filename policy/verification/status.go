@@ -40,7 +40,7 @@ func Assess(claim *Claim, record *Record) Assessment {
 	supported := false
 	scope := stated(claim, record)
 	for _, element := range scope {
-		reason := record.against(element, scope)
+		reason := record.against(element, claim.Scope)
 		if reason == "" {
 			a.VerifiedScope = append(a.VerifiedScope, element)
 		} else {
@@ -98,8 +98,8 @@ func (r *Record) against(element string, scope []string) Reason {
 	}
 }
 
-// failedOn: a failure counts against the elements that the check covers. A failure on none of the stated ones, in the
-// record of this very claim, counts against all: "web" is not shown to work by leaving the failure to "web/login".
+// failedOn: a failure counts against the elements that the check covers. A failure on none of those that the claim speaks
+// of, in the record of this very claim, counts against all; naming its element unchecked does not move it away: "web" is not shown to work by leaving the failure to "web/login".
 func (c *Check) failedOn(element string, scope []string) bool {
 	if c.Result != ResultFailed || slices.Contains(c.Scope, element) {
 		return c.Result == ResultFailed

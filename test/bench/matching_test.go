@@ -24,7 +24,7 @@ func manyRules(n int) policy.Policy {
 		case 2:
 			selector.Resources = []string{fmt.Sprintf("widgets-%d", i)}
 		}
-		match := policy.Match{Kubernetes: []policy.KubernetesSelector{selector}, Tools: []string{fmt.Sprintf("tool-%d", i)}}
+		match := policy.Match{Kubernetes: []policy.KubernetesSelector{selector}, Tools: []string{fmt.Sprintf("tool-%d", i), fmt.Sprintf("to-%d*", i)}}
 		name, when := fmt.Sprintf("rule-%d", i), "object.spec.replicas > 1"
 		p.Rules = append(p.Rules, policy.Rule{Name: name, Class: policy.ClassForbidden, Enforcement: policy.EnforcementEnforce, Match: match, When: when})
 		p.Catalogue = append(p.Catalogue, policy.CatalogueEntry{Name: name, Match: match, When: when, Present: []policy.Fact{policy.Destructive}})

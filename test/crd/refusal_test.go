@@ -294,6 +294,16 @@ func TestBadRulesAreRefused(t *testing.T) {
 			want:  cause{"spec.catalogue[0].facts", "needs present or absent: an entry without facts would say nothing"},
 		},
 		{
+			name:  "an effect that does not exist",
+			patch: `[{"op":"add","path":"/spec/catalogue/0/effect","value":"Write"}]`,
+			want:  cause{"spec.catalogue[0].effect", `supported values: "Read"`},
+		},
+		{
+			name:  "a tool with a star in its middle",
+			patch: `[{"op":"add","path":"/spec/catalogue/0/match/tools","value":["mcp:*/pods_list"]}]`,
+			want:  cause{"spec.catalogue[0].match.tools[0]", `"*" stands alone or once at the end, as in mcp:kubernetes/*`},
+		},
+		{
 			name:  "a fact that is present and absent",
 			patch: `[{"op":"add","path":"/spec/catalogue/0/facts/absent/-","value":"Local"}]`,
 			want:  cause{"spec.catalogue[0].facts", "a fact cannot be both present and absent"},

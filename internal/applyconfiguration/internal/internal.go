@@ -341,6 +341,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: detail
       type:
         scalar: string
+    - name: effect
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.Effect
     - name: facts
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.FactSets
@@ -479,6 +482,8 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.DelegableSetting
           elementRelationship: associative
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.Effect
+  scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.Enforcement
   scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.EnforcementState

@@ -5,6 +5,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "stepbeyond.dev/stepbeyond/api/v1alpha1"
+)
+
 // CatalogueEntryApplyConfiguration represents a declarative configuration of the CatalogueEntry type for use
 // with apply.
 //
@@ -20,6 +24,9 @@ type CatalogueEntryApplyConfiguration struct {
 	When *string `json:"when,omitempty"`
 	// facts that a matching operation has.
 	Facts *FactSetsApplyConfiguration `json:"facts,omitempty"`
+	// effect of a matching operation as a whole. Read: it only reads, so facts that are not known do not count, while
+	// harms that are known do. Omitted: the entry does not say.
+	Effect *apiv1alpha1.Effect `json:"effect,omitempty"`
 	// detail is shown beside the facts, in one line of at most 240 characters of literal text. Omitted: only the name
 	// of the entry is shown.
 	Detail *string `json:"detail,omitempty"`
@@ -63,6 +70,14 @@ func (b *CatalogueEntryApplyConfiguration) WithWhen(value string) *CatalogueEntr
 // If called multiple times, the Facts field is set to the value of the last call.
 func (b *CatalogueEntryApplyConfiguration) WithFacts(value *FactSetsApplyConfiguration) *CatalogueEntryApplyConfiguration {
 	b.Facts = value
+	return b
+}
+
+// WithEffect sets the Effect field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Effect field is set to the value of the last call.
+func (b *CatalogueEntryApplyConfiguration) WithEffect(value apiv1alpha1.Effect) *CatalogueEntryApplyConfiguration {
+	b.Effect = &value
 	return b
 }
 

@@ -12,7 +12,8 @@ package v1alpha1
 type OperationMatchApplyConfiguration struct {
 	// kubernetes selects requests to the API server; any entry matches. Omitted: none.
 	Kubernetes []KubernetesMatchApplyConfiguration `json:"kubernetes,omitempty"`
-	// tools selects tool calls by exact tool name, as in "mcp:kubernetes/pods_list". Omitted: none.
+	// tools selects tool calls by tool name, compared whole, as in "mcp:kubernetes/pods_list"; "*" stands alone or as
+	// one suffix, as in "mcp:kubernetes/*". Omitted: none.
 	Tools []string `json:"tools,omitempty"`
 }
 
