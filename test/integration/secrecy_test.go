@@ -47,7 +47,7 @@ func TestNoSecretValueOfARefusedRequestIsRepeatedAnywhere(t *testing.T) {
 		{"a new Secret", h.agent, create(secret(ns, "new")), pending("PermissionPending")},
 		{"a changed environment", h.agent, merge(people, fmt.Sprintf(`{"metadata":{"finalizers":null},"spec":{"template":{"spec":{"containers":[{"name":"main","image":"i","env":[{"name":"P","value":%q}]}]}}}}`, secretWord)), pending("PermissionPending")},
 		{"a changed Secret beside an approved change", h.agent, merge(stored, fmt.Sprintf(`{"stringData":{"password":%q}}`, secretWord)), pending("GrantDigestMismatch")},
-		{"a Deployment without a session", stray, create(withSecret(ns, "web")), denied("FORBIDDEN", "NoSession", "NoSession")},
+		{"a Deployment without a session", stray, create(withSecret(ns, "web")), denied("ASK", "NoSession", "NoSession")},
 		{"a privileged Deployment", h.agent, create(privileged), byFloor("stepbeyond-floor-pods")},
 		{"a Secret that is filled with a token", h.agent, create(&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "agent", "note": secretWord}},

@@ -54,7 +54,7 @@ func TestACallerWithoutALiveSessionIsRefusedWithAReason(t *testing.T) {
 		return a
 	}
 	// Nothing is inside the authority of nobody.
-	noSession := func(reason string) outcome { return denied("FORBIDDEN", "NoSession", reason) }
+	noSession := func(reason string) outcome { return denied("ASK", "NoSession", reason) }
 	tests := []struct {
 		name string
 		who  *actor
@@ -159,7 +159,7 @@ func TestAGovernedUserActsInTheSessionThatAPersonOpened(t *testing.T) {
 	const ns = "robots"
 	h := at(t, ns)
 	got := robot.try(t, create(configMap(ns, "early")))
-	if diff := cmp.Diff(denied("FORBIDDEN", "NoSession", "NoSession"), got.outcome); diff != "" {
+	if diff := cmp.Diff(denied("ASK", "NoSession", "NoSession"), got.outcome); diff != "" {
 		t.Errorf("without a session (-want +got):\n%s%s", diff, got.message)
 	}
 	expectSentence(t, got.message, "no session of type User names this user")

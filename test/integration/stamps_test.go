@@ -184,7 +184,7 @@ func TestPodsOfADeploymentThatAnAgentWroteGetNoSession(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := a.try(t, create(configMap(ns, "from-"+name)))
-		if diff := cmp.Diff(denied("FORBIDDEN", "NoSession", "NoSession"), got.outcome); diff != "" {
+		if diff := cmp.Diff(denied("ASK", "NoSession", "NoSession"), got.outcome); diff != "" {
 			t.Errorf("%s (-want +got):\n%s%s", name, diff, got.message)
 		}
 	}
