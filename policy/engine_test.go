@@ -104,3 +104,18 @@ func TestAMemoryWriteNeedsAProvenBasis(t *testing.T) {
 		})
 	}
 }
+
+// Proves C-4: an empty name in a selector does not stand for "no name", so an authority that holds one covers nothing by it.
+func TestAnEmptyNameSelectsNothing(t *testing.T) {
+	engine := compile(t, under(policy.Policy{}))
+	op, s := update(harmless()), session()
+	op.Target.Name = ""
+	s.Authority.Kubernetes = []policy.KubernetesSelector{{Names: []string{""}}}
+	if d := engine.Decide(op, s, now); d.Reason != policy.ReasonOutsideAuthority {
+		t.Errorf("an operation without a name under an empty name: %s %s, want OutsideAuthority", d.Class, d.Reason)
+	}
+	s.Authority.Kubernetes = []policy.KubernetesSelector{{Names: []string{"*"}}}
+	if d := engine.Decide(op, s, now); d.Verdict != policy.VerdictAllow {
+		t.Errorf("an operation without a name under *: %s %s, want it allowed", d.Class, d.Reason)
+	}
+}
