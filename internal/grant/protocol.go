@@ -34,7 +34,6 @@ type Protocol struct {
 	Live client.Reader
 	// Mapper finds the kind of a target's resource.
 	Mapper meta.RESTMapper
-	Store  *policystore.Store
 	Key    kube.Key
 	Now    func() time.Time
 }

@@ -47,7 +47,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, installation *
 		state:    &enforcementcontroller.State{},
 	}
 	p.protocol = &grant.Protocol{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(), Store: p.store,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(),
 		Key: installation.DigestKey, Now: time.Now,
 	}
 	if err := p.addWebhooks(); err != nil {
