@@ -212,11 +212,11 @@ func TestApprovalsJoinToTheStrictest(t *testing.T) {
 	}
 	set.Namespaces["checkout"] = policy.Namespace{Profile: "standard", Policy: &policy.Policy{
 		ID:        policy.PolicyID{Kind: "AgentPolicy", Namespace: "checkout", Name: "default"},
-		Approvals: policy.Approvals{DecideWithinSeconds: 200, UseWithinSeconds: 20, AskAgainAfterSeconds: 30, MaxPendingPerSession: &none, RefuseSessionUser: true},
+		Approvals: policy.Approvals{DecideWithinSeconds: 200, UseWithinSeconds: 20, AskAgainAfterSeconds: 30, MaxPendingPerSession: &none},
 	}}
 	got := compile(t, set).Decide(update(harmless()), session(), now).Approvals
 	want := policy.Approvals{
-		DecideWithinSeconds: 100, UseWithinSeconds: 20, AskAgainAfterSeconds: 30, MaxPendingPerSession: &none, RefuseSessionUser: true,
+		DecideWithinSeconds: 100, UseWithinSeconds: 20, AskAgainAfterSeconds: 30, MaxPendingPerSession: &none,
 		Requirements: []policy.Requirement{{Name: "baseline/one-person", Required: 1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

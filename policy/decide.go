@@ -173,7 +173,6 @@ func joinApprovals(layers []*compiled, op *Operation, c *classification) Approva
 		if limit := a.MaxPendingPerSession; limit != nil && (joined.MaxPendingPerSession == nil || *limit < *joined.MaxPendingPerSession) {
 			joined.MaxPendingPerSession = limit
 		}
-		joined.RefuseSessionUser = joined.RefuseSessionUser || a.RefuseSessionUser
 		for _, requirement := range a.Requirements {
 			if requirement.matches(op, c) {
 				requirement.Name = layer.prefix + "/" + requirement.Name

@@ -189,9 +189,7 @@ type Approvals struct {
 	AskAgainAfterSeconds int32
 	// MaxPendingPerSession caps a session's open questions; nil means not set, 0 that nothing may be asked.
 	MaxPendingPerSession *int32
-	// RefuseSessionUser forbids the session's human user to approve.
-	RefuseSessionUser bool
-	Requirements      []Requirement
+	Requirements         []Requirement
 }
 
 // Requirement is one condition on the approvers of a question. Every requirement that matches must be met.

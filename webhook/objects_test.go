@@ -109,7 +109,7 @@ func governedCluster() *cluster {
 				{Name: "production", AgentPolicyName: "production", FloorEnforcement: v1alpha1.FloorEnforcementEnforce},
 				{Name: "onboarding", AgentPolicyName: "standard", FloorEnforcement: v1alpha1.FloorEnforcementAudit},
 			}
-			p.Spec.Delegation = &v1alpha1.Delegation{NamespaceMaySet: []v1alpha1.DelegableSetting{v1alpha1.DelegableModelTier}}
+			p.Spec.Delegation = &v1alpha1.Delegation{NamespaceMaySet: []v1alpha1.DelegableSetting{v1alpha1.DelegableModelTier}, CatalogueToolPrefixes: []string{"mcp:checkout/"}}
 		})},
 		profiles:   []v1alpha1.AgentPolicy{profile("standard", v1alpha1.SessionUserAllow), production},
 		namespaces: []corev1.Namespace{labelled("checkout", "standard"), labelled("payments", "production"), labelled("lab", "onboarding"), {ObjectMeta: metav1.ObjectMeta{Name: "free"}}},

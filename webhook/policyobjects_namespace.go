@@ -30,7 +30,7 @@ func (r *objectReview) agentPolicy(ctx context.Context) (field.ErrorList, error)
 			"outside %s an AgentPolicy is named %s, because a namespace has one", enforcement.SystemNamespace, policystore.NamespacePolicyName)))
 	}
 	view, governed := r.snapshot.Namespace(r.req.Namespace)
-	beyond := checkDelegated(&p.Spec, view.Delegated)
+	beyond := checkDelegated(&p.Spec, &view)
 	if len(beyond) > 0 && !governed {
 		joins, err := r.joins(ctx)
 		if err != nil {
@@ -61,7 +61,7 @@ func checkTemplates(templates []v1alpha1.SessionTemplate) field.ErrorList {
 
 // checkDelegated lets a namespace set what is delegated to it, and what only tightens: rules and the mode strict.
 // Approvals, caps, retention and confidence are the profile's.
-func checkDelegated(spec *v1alpha1.AgentPolicySpec, delegated []v1alpha1.DelegableSetting) field.ErrorList {
+func checkDelegated(spec *v1alpha1.AgentPolicySpec, view *policystore.Namespace) field.ErrorList {
 	var found field.ErrorList
 	path := field.NewPath("spec")
 	for _, setting := range []struct {
@@ -74,9 +74,15 @@ func checkDelegated(spec *v1alpha1.AgentPolicySpec, delegated []v1alpha1.Delegab
 		{spec.Initiative != nil && len(spec.Initiative.Thresholds) > 0, path.Child("initiative", "thresholds"), v1alpha1.DelegableInitiativeThresholds},
 		{len(spec.SessionTemplates) > 0, path.Child("sessionTemplates"), v1alpha1.DelegableSessionTemplates},
 	} {
-		if setting.set && !slices.Contains(delegated, setting.name) {
+		if setting.set && !slices.Contains(view.Delegated, setting.name) {
 			found = append(found, field.Forbidden(setting.path, fmt.Sprintf(
 				"is not delegated to this namespace; leave it to the profile, or the platform team adds %s to spec.delegation.namespaceMaySet of the ClusterAgentPolicy that governs it", setting.name)))
+		}
+	}
+	for i := range spec.Catalogue {
+		if !view.MayCatalogue(spec.Catalogue[i].Match.Tools) {
+			found = append(found, field.Forbidden(path.Child("catalogue").Index(i).Child("match", "tools"),
+				"names a tool that is not delegated to this namespace; begin every tool with a prefix of spec.delegation.catalogueToolPrefixes of the ClusterAgentPolicy that governs it"))
 		}
 	}
 	for _, setting := range []struct {

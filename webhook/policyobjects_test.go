@@ -122,6 +122,11 @@ func TestANamespaceOwnsItsRulesAndWhatIsDelegated(t *testing.T) {
 	settings := func(s *v1alpha1.AgentPolicySpec) {
 		s.Confidence, s.Approvals, s.Caps, s.Retention = &v1alpha1.Confidence{}, &v1alpha1.Approvals{}, &v1alpha1.Caps{}, &v1alpha1.Retention{}
 	}
+	tools := func(names ...string) func(*v1alpha1.AgentPolicySpec) {
+		return func(s *v1alpha1.AgentPolicySpec) {
+			s.Catalogue = []v1alpha1.CatalogueEntry{{Name: "tools", Match: v1alpha1.OperationMatch{Tools: names}, Effect: v1alpha1.EffectRead}}
+		}
+	}
 	notDelegated := func(path, setting string) string {
 		return "spec." + path + ": Forbidden: is not delegated to this namespace; leave it to the profile, or the platform team adds " + setting +
 			" to spec.delegation.namespaceMaySet of the ClusterAgentPolicy that governs it"
@@ -148,6 +153,11 @@ func TestANamespaceOwnsItsRulesAndWhatIsDelegated(t *testing.T) {
 		{"what is not delegated: thresholds", agentPolicy("checkout", "default", thresholds), "403 Forbidden: " + notDelegated("initiative.thresholds", "InitiativeThresholds")},
 		{"what is not delegated: templates", agentPolicy("checkout", "default", templates("agent")), "403 Forbidden: " + notDelegated("sessionTemplates", "SessionTemplates")},
 		{"nothing is delegated to a namespace that nobody governs", agentPolicy("free", "default", tier), "403 Forbidden: " + notDelegated("modelTier", "ModelTier")},
+		{"what is delegated: a tool's facts", agentPolicy("checkout", "default", tools("mcp:checkout/*")), "allowed"},
+		{"what is not delegated: another tool's facts", agentPolicy("checkout", "default", tools("mcp:checkout/stock", "mcp:ledger/balance")),
+			"403 Forbidden: spec.catalogue[0].match.tools: Forbidden: names a tool that is not delegated to this namespace; begin every tool with a prefix of " +
+				"spec.delegation.catalogueToolPrefixes of the ClusterAgentPolicy that governs it"},
+		{"a profile catalogues any tool", agentPolicy("stepbeyond-system", "strict", tools("*")), "allowed"},
 		{"the profile's own settings", agentPolicy("checkout", "default", settings),
 			"403 Forbidden: [" + profiles("confidence") + ", " + profiles("approvals") + ", " + profiles("caps") + ", " + profiles("retention") + "]"},
 		{"two templates of one ServiceAccount", agentPolicy("stepbeyond-system", "strict", templates("agent", "bot", "agent")),

@@ -86,6 +86,16 @@ type AgentPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Rules []Rule `json:"rules,omitempty"`
 
+	// catalogue adds facts about tools that nothing else can know. Outside the system namespace every tool of an entry
+	// must begin with a prefix that the ClusterAgentPolicy delegates in catalogueToolPrefixes; an entry with another does
+	// not count. Omitted: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(e, has(e.match.tools) && !has(e.match.kubernetes))",message="an AgentPolicy catalogues tools only: every match has tools and no kubernetes; kinds are catalogued by a ClusterAgentPolicy"
+	Catalogue []CatalogueEntry `json:"catalogue,omitempty"`
+
 	// sessionTemplates say which ServiceAccounts get a session, and which. Omitted in a profile: none; elsewhere: the
 	// profile's.
 	// +optional

@@ -121,6 +121,13 @@ func (in *AgentPolicySpec) DeepCopyInto(out *AgentPolicySpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Catalogue != nil {
+		in, out := &in.Catalogue, &out.Catalogue
+		*out = make([]CatalogueEntry, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.SessionTemplates != nil {
 		in, out := &in.SessionTemplates, &out.SessionTemplates
 		*out = make([]SessionTemplate, len(*in))

@@ -360,3 +360,32 @@ func TestANamespaceSetsWhatIsDelegated(t *testing.T) {
 		})
 	}
 }
+
+// Proves C-3: what a namespace says of its tools counts only for tools that are delegated to it.
+func TestANamespaceCataloguesTheToolsThatAreDelegatedToIt(t *testing.T) {
+	reads := func(name string, tools ...string) v1alpha1.CatalogueEntry {
+		return v1alpha1.CatalogueEntry{Name: name, Match: v1alpha1.OperationMatch{Tools: tools}, Effect: v1alpha1.EffectRead}
+	}
+	in := input()
+	in.Cluster[0].Spec.Delegation = &v1alpha1.Delegation{CatalogueToolPrefixes: []string{"mcp:checkout/"}}
+	object := agentPolicy("checkout", "default")
+	object.Spec.Catalogue = []v1alpha1.CatalogueEntry{
+		reads("own", "mcp:checkout/stock", "mcp:checkout/orders-*"), reads("all", "*"), reads("others", "mcp:checkout/price", "mcp:ledger/balance"), reads("near", "mcp:checkouts/list"),
+	}
+	in.Policies = append(in.Policies, object)
+	engine := build(t, in).Engine
+	free := map[string]bool{}
+	for _, tool := range []string{"mcp:checkout/stock", "mcp:checkout/orders-open", "mcp:checkout/price", "mcp:ledger/balance", "mcp:checkouts/list"} {
+		d := engine.Decide(policy.Operation{Capability: policy.CapabilityExecuteLocal, Stage: policy.StageUnderstand, Verb: policy.VerbRead, Tool: tool},
+			policy.SessionView{State: policy.SessionActive, Namespace: "checkout", UID: "uid-agent", Authority: policy.Authority{
+				Stages: []policy.Stage{policy.StageUnderstand}, Capabilities: []policy.Capability{policy.CapabilityExecuteLocal}, Namespaces: []string{"checkout"},
+			}}, in.Now.Time)
+		free[tool] = d.Class == policy.ClassAuto
+	}
+	want := map[string]bool{
+		"mcp:checkout/stock": true, "mcp:checkout/orders-open": true, "mcp:checkout/price": false, "mcp:ledger/balance": false, "mcp:checkouts/list": false,
+	}
+	if diff := cmp.Diff(want, free); diff != "" {
+		t.Errorf("tools that are free (-want +got):\n%s", diff)
+	}
+}

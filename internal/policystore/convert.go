@@ -38,6 +38,7 @@ func FromAgentPolicy(p *v1alpha1.AgentPolicy, profile bool) policy.Policy {
 	return policy.Policy{
 		ID:        id,
 		Rules:     rulesOf(spec.Rules, spec.RulesEnforcement),
+		Catalogue: catalogueOf(spec.Catalogue),
 		Approvals: approvalsOf(spec),
 	}
 }
@@ -138,7 +139,6 @@ func approvalsOf(spec *v1alpha1.AgentPolicySpec) policy.Approvals {
 	converted.DecideWithinSeconds = a.DecideWithinSeconds
 	converted.UseWithinSeconds = a.UseWithinSeconds
 	converted.AskAgainAfterSeconds = a.AskAgainAfterSeconds
-	converted.RefuseSessionUser = a.SessionUser == v1alpha1.SessionUserRefuse
 	for i := range a.Requirements {
 		r := &a.Requirements[i]
 		requirement := policy.Requirement{Name: r.Name, Required: max(1, r.Required), ApproverGroups: r.ApproverGroups}

@@ -117,6 +117,7 @@ var unmapped = map[string]string{
 	"policy.retention":                         "housekeeping of the controllers",
 	"policy.sessionTemplates":                  "identity derives sessions from it",
 	"policy.approvals.warnBeforeExpirySeconds": "a notice to people",
+	"policy.approvals.sessionUser":             "admission joins it when a person answers, where the approver is known",
 	"policy.approvals.widestScope":             "Exact is its only value",
 	"policy.caps.maxPendingGrants":             "counted by the controllers",
 	"policy.caps.maxSessions":                  "counted by the controllers",

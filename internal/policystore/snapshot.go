@@ -53,6 +53,8 @@ type Namespace struct {
 	Governing string
 	// Delegated is what that policy lets the namespace's own AgentPolicy set.
 	Delegated []v1alpha1.DelegableSetting
+	// ToolPrefixes of the tools that the namespace's own AgentPolicy may catalogue.
+	ToolPrefixes []string
 	// Policy is the profile's AgentPolicy; nil when the label names none that is valid, and then everything governed is
 	// refused.
 	Policy *v1alpha1.AgentPolicy
@@ -245,7 +247,7 @@ func (b *assembly) addNamespaces() {
 func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1.ClusterAgentPolicy) {
 	view := Namespace{Profile: namespace.Labels[v1alpha1.LabelProfile], Governing: governing.Name}
 	if governing.Spec.Delegation != nil {
-		view.Delegated = governing.Spec.Delegation.NamespaceMaySet
+		view.Delegated, view.ToolPrefixes = governing.Spec.Delegation.NamespaceMaySet, governing.Spec.Delegation.CatalogueToolPrefixes
 	}
 	bound := policy.Namespace{}
 	audit := false
@@ -260,6 +262,7 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 	if own := b.agentPolicy(namespace.Name, NamespacePolicyName); own != nil {
 		if b.compiles(own) {
 			converted := FromAgentPolicy(own, false)
+			converted.Catalogue = slices.DeleteFunc(converted.Catalogue, func(e policy.CatalogueEntry) bool { return !view.MayCatalogue(e.Match.Tools) })
 			bound.Policy = &converted
 			view.override(&own.Spec)
 		} else {
@@ -273,6 +276,17 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 		return
 	}
 	b.snapshot.Scope.Namespaces = append(b.snapshot.Scope.Namespaces, namespace.Name)
+}
+
+// MayCatalogue tells whether the namespace's own AgentPolicy may say what these tools do: each begins with a prefix that
+// is delegated to it. No tools are none of its own.
+func (n *Namespace) MayCatalogue(tools []string) bool {
+	for _, tool := range tools {
+		if !slices.ContainsFunc(n.ToolPrefixes, func(prefix string) bool { return strings.HasPrefix(tool, prefix) }) {
+			return false
+		}
+	}
+	return len(tools) > 0
 }
 
 // override takes from a namespace's own policy what the cluster policy delegates.

@@ -65,6 +65,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: caps
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.Caps
+    - name: catalogue
+      type:
+        list:
+          elementType:
+            namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.CatalogueEntry
+          elementRelationship: associative
+          keys:
+          - name
     - name: confidence
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.Confidence

@@ -90,7 +90,7 @@ func (in *input) ready() (v1alpha1.ConditionReason, string) {
 	}
 	if field := in.undelegated(&view); field != "" {
 		return v1alpha1.ReasonNotDelegated, fmt.Sprintf(
-			"spec.%s: ClusterAgentPolicy %s does not delegate it, and the value of profile %s counts.", field, view.Governing, view.Profile)
+			"spec.%s: ClusterAgentPolicy %s does not delegate it, and what profile %s says counts.", field, view.Governing, view.Profile)
 	}
 	return v1alpha1.ReasonCompiled, fmt.Sprintf("Joined with profile %s and ClusterAgentPolicy/%s.", view.Profile, view.Governing)
 }
@@ -110,9 +110,13 @@ func (in *input) undelegated(view *policystore.Namespace) string {
 		return "initiative.thresholds"
 	case len(spec.SessionTemplates) > 0 && !may(v1alpha1.DelegableSessionTemplates):
 		return "sessionTemplates"
-	default:
-		return ""
 	}
+	for i := range spec.Catalogue {
+		if !view.MayCatalogue(spec.Catalogue[i].Match.Tools) {
+			return fmt.Sprintf("catalogue[%d].match.tools", i)
+		}
+	}
+	return ""
 }
 
 // mode tells whether the mode is one that a namespace may always have: the profile's, or strict.

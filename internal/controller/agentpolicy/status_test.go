@@ -161,6 +161,13 @@ func TestTheConditionsOfANamespacesPolicy(t *testing.T) {
 			want: []string{"Ready=False/NotDelegated", "Stalled=True/NotDelegated"}, message: "spec.initiative.mode: ClusterAgentPolicy default does not delegate it",
 		},
 		{
+			name: "facts of a tool that is not delegated are named", labels: governed, object: "default",
+			spec: v1alpha1.AgentPolicySpec{Catalogue: []v1alpha1.CatalogueEntry{{
+				Name: "ledger", Match: v1alpha1.OperationMatch{Tools: []string{"mcp:ledger/*"}}, Facts: v1alpha1.FactSets{Present: []v1alpha1.Fact{v1alpha1.FactReversible}},
+			}}},
+			want: []string{"Ready=False/NotDelegated", "Stalled=True/NotDelegated"}, message: "spec.catalogue[0].match.tools: ClusterAgentPolicy default does not delegate it",
+		},
+		{
 			name: "a bad expression names rule, line and column", labels: governed, object: "default",
 			spec: v1alpha1.AgentPolicySpec{Rules: []v1alpha1.Rule{rule("nothing")}},
 			want: []string{"Ready=False/InvalidRule", "Stalled=True/InvalidRule"}, message: "rules[0].when (forbid-ledger-api), line 1, column 1",

@@ -34,6 +34,10 @@ type AgentPolicySpecApplyConfiguration struct {
 	Retention *RetentionApplyConfiguration `json:"retention,omitempty"`
 	// rules tighten in the namespaces of this policy. Omitted: none.
 	Rules []RuleApplyConfiguration `json:"rules,omitempty"`
+	// catalogue adds facts about tools that nothing else can know. Outside the system namespace every tool of an entry
+	// must begin with a prefix that the ClusterAgentPolicy delegates in catalogueToolPrefixes; an entry with another does
+	// not count. Omitted: none.
+	Catalogue []CatalogueEntryApplyConfiguration `json:"catalogue,omitempty"`
 	// sessionTemplates say which ServiceAccounts get a session, and which. Omitted in a profile: none; elsewhere: the
 	// profile's.
 	SessionTemplates []SessionTemplateApplyConfiguration `json:"sessionTemplates,omitempty"`
@@ -110,6 +114,19 @@ func (b *AgentPolicySpecApplyConfiguration) WithRules(values ...*RuleApplyConfig
 			panic("nil value passed to WithRules")
 		}
 		b.Rules = append(b.Rules, *values[i])
+	}
+	return b
+}
+
+// WithCatalogue adds the given value to the Catalogue field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Catalogue field.
+func (b *AgentPolicySpecApplyConfiguration) WithCatalogue(values ...*CatalogueEntryApplyConfiguration) *AgentPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithCatalogue")
+		}
+		b.Catalogue = append(b.Catalogue, *values[i])
 	}
 	return b
 }
