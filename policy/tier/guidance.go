@@ -133,6 +133,43 @@ const maxExperiment = 63
 // reminder is all that a small model is told about a repetition.
 const reminder = "This call gave the same result before."
 
+// Intervention is one kind of thing that the runtime may do about a call. They are in the order of requirement B-3: what
+// informs comes before what stops.
+type Intervention string
+
+const (
+	// InterventionEvidence: evidence is delivered.
+	InterventionEvidence Intervention = "DeliverEvidence"
+	// InterventionAdvice: a reminder or a repair is offered beside it.
+	InterventionAdvice Intervention = "Advise"
+	// InterventionRun: the tool runs.
+	InterventionRun Intervention = "Run"
+	// InterventionDelegation: a worker is offered.
+	InterventionDelegation Intervention = "OfferDelegation"
+	// InterventionEnforcement: a boundary is enforced.
+	InterventionEnforcement Intervention = "Enforce"
+)
+
+// Interventions lists what is done about one call, first to last (requirement B-3). prevented tells that a boundary of the
+// engine's decision keeps the call from running; nothing in the guidance can, so enforcement is there exactly then, and
+// last.
+func (g *Guidance) Interventions(prevented bool) []Intervention {
+	done := []Intervention{InterventionEvidence}
+	if g.Advice.Channel == ChannelReminder || g.Repair != RepairNone {
+		done = append(done, InterventionAdvice)
+	}
+	if !prevented {
+		done = append(done, InterventionRun)
+	}
+	if g.Delegation != DelegationNone {
+		done = append(done, InterventionDelegation)
+	}
+	if prevented {
+		done = append(done, InterventionEnforcement)
+	}
+	return done
+}
+
 // For gives the guidance of a tier. The error names the field that is outside of its vocabulary, or the experiment where
 // none may be.
 func For(t Tier, s Signals) (Guidance, error) {
