@@ -3,15 +3,19 @@ package policytest
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"stepbeyond.dev/stepbeyond/internal/policytest/crdschema"
 )
 
 // unmarshal reads JSON with integers kept whole. Unknown and duplicate fields are errors that name their path.
@@ -65,6 +69,38 @@ func (d document) decode(into any) error {
 		return fmt.Errorf("%s: %w", d.place, err)
 	}
 	return nil
+}
+
+// admit reads the document as an API server does, with the defaults of its kind's schema. It errs with everything that
+// is wrong at once; each error names file, document and field. A kind of which we have no schema is only read.
+func (d document) admit(kind schema.GroupVersionKind, into any) error {
+	known, err := crdschema.Of(kind)
+	if err != nil {
+		return fmt.Errorf("read the embedded definitions: %w", err)
+	}
+	if known == nil {
+		return d.decode(into)
+	}
+	var content map[string]any
+	if err := d.decode(&content); err != nil {
+		return err
+	}
+	var problems []error
+	for _, problem := range known.Admit(content) {
+		problems = append(problems, fmt.Errorf("%s: %w", d.place, problem))
+	}
+	completed, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.place, err)
+	}
+	strict, err := kjson.UnmarshalStrict(completed, into)
+	if err != nil && len(problems) == 0 { // else the schema named the wrong type already, and by its path
+		problems = append(problems, fmt.Errorf("%s: %w", d.place, err))
+	}
+	for _, unknown := range strict {
+		problems = append(problems, fmt.Errorf("%s: %w", d.place, unknown))
+	}
+	return errors.Join(problems...)
 }
 
 // one reads a file that holds exactly one document.

@@ -9,7 +9,6 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 
 	"stepbeyond.dev/stepbeyond/internal/policytest"
 )
@@ -83,13 +82,15 @@ func TestWhatIsWrongInTheFilesIsNamed(t *testing.T) {
 		{"a template that the profile lacks", "template: agent", "template: agnet", `cases.yaml: spec.sessions[0].template: namespace checkout with profile "standard" has no session template "agnet"`},
 		{"a profile that nobody binds", "profile: standard", "profile: standrad", `cases.yaml: spec.sessions[0].template: namespace checkout with profile "standrad" has no`},
 		{"a state that does not exist", "template: agent}", "template: agent, state: Paused}", `cases.yaml: spec.sessions[0].state: unknown state "Paused"`},
+		{"a hold that names no input", "template: agent}", "template: agent, hold: {author: ana}}", "cases.yaml: spec.sessions[0].hold.name: is required"},
+		{"a hold of nobody", "template: agent}", "template: agent, hold: {name: a}}", "cases.yaml: spec.sessions[0].hold.author: is required"},
 		{"an object key that is none", "template: agent}", "template: agent, created: [web]}", `cases.yaml: spec.sessions[0].created[0]: "web" is not`},
 		{"a baseline that is not in force", "  now:", "  baselineVersion: v7\n  now:", "cases.yaml: spec.baselineVersion: is v7, and the policies put v1 in force"},
 		{"a file that is not there", "  now:", "  policies: [policies.yaml]\n  now:", "read policies.yaml"},
 
 		{"an unknown field of a policy", "serviceAccountName: agent", "serviceAccount: agent", `policy.yaml, document 2: unknown field "spec.sessionTemplates[0].serviceAccount"`},
 		{"an object that is no policy", "kind: AgentPolicy", "kind: AgentPolicies", "policy.yaml, document 2: kind: stepbeyond.dev/v1alpha1 AgentPolicies is no policy"},
-		{"a profile without a namespace", "{name: standard, namespace: stepbeyond-system}", "{name: standard}", "policy.yaml, document 2: metadata.namespace: is required"},
+		{"a profile without a namespace", "{name: standard, namespace: stepbeyond-system}", "{name: standard}", "policy.yaml, document 2: metadata.namespace: Required value"},
 		{"a namespace's own policy under another name", "namespace: stepbeyond-system", "namespace: checkout", "policy.yaml, document 2: metadata.name: outside stepbeyond-system the only name is default"},
 		{"a baseline that is not embedded", "baselineVersion: v1\n", "baselineVersion: v9\n", "policy.yaml: spec.baselineVersion (v9): this binary embeds v1"},
 		{
@@ -104,6 +105,106 @@ func TestWhatIsWrongInTheFilesIsNamed(t *testing.T) {
 				t.Errorf("Load: %v\nwant an error with: %s", err, test.want)
 			}
 		})
+	}
+}
+
+// Proves M-6: what the API server refuses is refused here too.
+func TestWhatTheSchemaRefusesIsNamed(t *testing.T) {
+	rules := func(rule string) string { return "  rules: [" + rule + "]\n  sessionTemplates:\n" }
+	for _, test := range []struct{ name, old, changed, want string }{
+		{
+			"a value that is none of an enumeration", "  sessionTemplates:\n", rules("{name: a, class: Ask, match: {tools: [a]}}"),
+			`policy.yaml, document 2: spec.rules[0].class: Unsupported value: "Ask": supported values: "ASK", "FORBIDDEN"`,
+		},
+		{
+			"a verb that admission does not report", "  sessionTemplates:\n",
+			rules(`{name: a, class: ASK, match: {kubernetes: [{groups: [""], resources: [pods], verbs: [patch]}]}}`),
+			"policy.yaml, document 2: spec.rules[0].match.kubernetes[0].verbs[0]: Invalid value: \"patch\": patch is not a verb here",
+		},
+		{
+			"a field that is missing", "    user: {source: Fixed, name: ana@acme.example}\n", "",
+			"policy.yaml, document 2: spec.sessionTemplates[0].user: Required value",
+		},
+		{
+			"a name that does not have its pattern", "- name: agent\n", "- name: Agent One\n",
+			`policy.yaml, document 2: spec.sessionTemplates[0].name: Invalid value: "Agent One": must be lower-case letters`,
+		},
+		{
+			"a number beyond its bounds", "{requirements: [{name: one-person}]}", "{decideWithinSeconds: 2592001, requirements: [{name: one-person}]}",
+			"policy.yaml, document 2: spec.approvals.decideWithinSeconds: Invalid value: 2592001: spec.approvals.decideWithinSeconds in body should be less than or equal to 2592000",
+		},
+		{
+			"a number where a text is meant", "- name: agent\n", "- name: 7\n",
+			`policy.yaml, document 2: spec.sessionTemplates[0].name: Invalid value: "integer": spec.sessionTemplates[0].name in body must be of type string: "integer"`,
+		},
+		{
+			"a CEL rule that is broken", "{source: Fixed, name: ana@acme.example}", "{source: Fixed}",
+			"policy.yaml, document 2: spec.sessionTemplates[0].user.name: Invalid value: is required with source Fixed",
+		},
+		{
+			"two entries of one key", "[{name: standard, agentPolicyName: standard, floorEnforcement: Enforce}]",
+			"[{name: a, agentPolicyName: a, floorEnforcement: Enforce}, {name: a, agentPolicyName: b, floorEnforcement: Audit}]",
+			`policy.yaml: spec.profiles[1]: Duplicate value: {"name":"a"}`,
+		},
+		{
+			"a list far beyond its bound, before a look at its entries", "  sessionTemplates:\n", rules(strings.Repeat("{}, ", 20_000)),
+			"policy.yaml, document 2: spec.rules: Too many: 20000: must have at most 64 items",
+		},
+		{
+			"an object's name that is no name", "metadata: {name: standard, namespace: stepbeyond-system}", "metadata: {name: Standard, namespace: stepbeyond-system}",
+			`policy.yaml, document 2: metadata.name: Invalid value: "Standard": a lowercase RFC 1123 subdomain`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := policytest.Load(edited(t, test.old, test.changed))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Load: %v\nwant an error with: %s", err, test.want)
+			}
+			if n := strings.Count(fmt.Sprint(err), "\n"); n != 0 {
+				t.Errorf("one mistake is named %d times: %v", n+1, err)
+			}
+		})
+	}
+}
+
+func TestEverythingThatIsWrongInADocumentIsNamedAtOnce(t *testing.T) {
+	_, err := policytest.Load(edited(t, "user: {source: Fixed, name: ana@acme.example}\n    authority: {stages: [understand, propose, execute],",
+		"usr: {source: Fixed, name: ana@acme.example}\n    authority: {stages: [understand, Execute],"))
+	want := `policy.yaml, document 2: spec.sessionTemplates[0].authority.stages[1]: Unsupported value: "Execute": supported values: "understand", "propose", "execute", "publish"
+policy.yaml, document 2: spec.sessionTemplates[0].user: Required value
+policy.yaml, document 2: unknown field "spec.sessionTemplates[0].usr"`
+	if diff := cmp.Diff(want, fmt.Sprint(err)); diff != "" {
+		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+}
+
+// TestThePoliciesThatShipAreRead reads config/samples as one platform.
+func TestThePoliciesThatShipAreRead(t *testing.T) {
+	const samples = "../../config/samples"
+	folder := fstest.MapFS{}
+	var files []string
+	entries, err := os.ReadDir(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.Name() == "kustomization.yaml" {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(samples, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder[entry.Name()] = &fstest.MapFile{Data: content}
+		files = append(files, entry.Name())
+	}
+	if len(files) < 4 {
+		t.Fatalf("%s holds %d policies, want a cluster policy and three profiles", samples, len(files))
+	}
+	text := strings.Replace(cases, "  now:", "  policies: ["+strings.Join(files, ", ")+"]\n  now:", 1)
+	folder[policytest.File] = &fstest.MapFile{Data: []byte(text)}
+	if _, err := policytest.Load(folder); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -192,58 +293,5 @@ func TestAnAnswerThatDiffersIsShownWithItsReasons(t *testing.T) {
 				t.Errorf("differences (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestSchemaDefaultsAreThoseOfTheCRDs compares what an offline test assumes with what an API server fills in.
-func TestSchemaDefaultsAreThoseOfTheCRDs(t *testing.T) {
-	want := map[string]string{
-		"stepbeyond.dev_agentpolicies.yaml: spec.rulesEnforcement":                "Enforce",
-		"stepbeyond.dev_agentpolicies.yaml: spec.approvals.requirements.required": "1",
-		"stepbeyond.dev_agentpolicies.yaml: spec.sessionTemplates.lifetime":       "Workload",
-		"stepbeyond.dev_agentpolicies.yaml: spec.sessionTemplates.maxAgeSeconds":  "172800",
-	}
-	got := map[string]string{}
-	for _, file := range []string{"stepbeyond.dev_agentpolicies.yaml", "stepbeyond.dev_clusteragentpolicies.yaml"} {
-		content, err := os.ReadFile(filepath.Join("../../config/crd/bases", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var crd struct {
-			Spec struct {
-				Versions []struct {
-					Schema struct {
-						OpenAPIV3Schema schema `yaml:"openAPIV3Schema"`
-					}
-				}
-			}
-		}
-		if err := yaml.Unmarshal(content, &crd); err != nil {
-			t.Fatal(err)
-		}
-		for _, version := range crd.Spec.Versions {
-			version.Schema.OpenAPIV3Schema.defaults(file+": ", got)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("defaults of the schema (-in setSchemaDefaults +in the CRDs):\n%s", diff)
-	}
-}
-
-type schema struct {
-	Default    any
-	Items      *schema
-	Properties map[string]*schema
-}
-
-func (s *schema) defaults(at string, found map[string]string) {
-	if s.Default != nil {
-		found[strings.TrimSuffix(at, ".")] = fmt.Sprint(s.Default)
-	}
-	if s.Items != nil {
-		s.Items.defaults(at, found)
-	}
-	for name, property := range s.Properties {
-		property.defaults(at+name+".", found)
 	}
 }

@@ -34,6 +34,7 @@ func prepare(folder fs.FS, o *Operation, s *session) (*prepared, error) {
 		if err != nil {
 			return nil, fmt.Errorf("operation.tool.%w", err)
 		}
+		operation.Spared = o.Spared
 		return &prepared{operation: operation, arguments: o.Tool.Arguments}, nil
 	}
 	k := o.Kubernetes
@@ -52,6 +53,7 @@ func prepare(folder fs.FS, o *Operation, s *session) (*prepared, error) {
 	if operation.Target.UID == "" && (k.Verb == policy.VerbConnect || request.Subresource != "") {
 		operation.Target.UID = uidOf(key)
 	}
+	operation.Spared = o.Spared
 	return &prepared{request: request, operation: operation}, nil
 }
 

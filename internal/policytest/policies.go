@@ -25,7 +25,7 @@ type policies struct {
 	places map[types.UID]string
 }
 
-// readPolicies reads every document of the files and adds the API server's defaults.
+// readPolicies reads every document of the files as an API server would store it: checked and completed by its CRD.
 func readPolicies(folder fs.FS, files []string) (*policies, error) {
 	p := &policies{places: map[types.UID]string{}}
 	var problems []error
@@ -60,7 +60,7 @@ func (p *policies) add(d document) error {
 		return fmt.Errorf("%s: kind: %s %s is no policy: want ClusterAgentPolicy or AgentPolicy of %s, or Namespace of v1",
 			d.place, kind.APIVersion, kind.Kind, v1alpha1.GroupVersion)
 	}
-	if err := d.decode(object); err != nil {
+	if err := d.admit(kind.GroupVersionKind(), object); err != nil {
 		return err
 	}
 	if object.GetName() == "" {
@@ -69,7 +69,7 @@ func (p *policies) add(d document) error {
 	return p.keep(d, kind.Kind, object)
 }
 
-// keep gives the object what an API server gives it: a UID, a generation and the defaults of its schema.
+// keep gives the object what an API server gives it: a UID and a generation.
 func (p *policies) keep(d document, kind string, object client.Object) error {
 	id := types.UID(kind + " " + client.ObjectKeyFromObject(object).String())
 	if other, twice := p.places[id]; twice {
@@ -82,44 +82,15 @@ func (p *policies) keep(d document, kind string, object client.Object) error {
 	case *v1alpha1.ClusterAgentPolicy:
 		p.input.Cluster = append(p.input.Cluster, *object)
 	case *v1alpha1.AgentPolicy:
-		switch {
-		case object.Namespace == "":
-			return fmt.Errorf("%s: metadata.namespace: is required: %s for a profile", d.place, enforcement.SystemNamespace)
-		case object.Namespace != enforcement.SystemNamespace && object.Name != policystore.NamespacePolicyName:
+		if object.Namespace != enforcement.SystemNamespace && object.Name != policystore.NamespacePolicyName {
 			return fmt.Errorf("%s: metadata.name: outside %s the only name is %s", d.place, enforcement.SystemNamespace, policystore.NamespacePolicyName)
 		}
-		setSchemaDefaults(&object.Spec)
 		p.input.Policies = append(p.input.Policies, *object)
 	case *corev1.Namespace:
 		p.input.Namespaces = append(p.input.Namespaces, *object)
 	}
 	return nil
 }
-
-// setSchemaDefaults fills in what the CRD's schema does; a test compares the two.
-func setSchemaDefaults(spec *v1alpha1.AgentPolicySpec) {
-	if spec.RulesEnforcement == "" {
-		spec.RulesEnforcement = v1alpha1.EnforcementEnforce
-	}
-	if spec.Approvals != nil {
-		for i := range spec.Approvals.Requirements {
-			if r := &spec.Approvals.Requirements[i]; r.Required == 0 {
-				r.Required = 1
-			}
-		}
-	}
-	for i := range spec.SessionTemplates {
-		template := &spec.SessionTemplates[i]
-		if template.Lifetime == "" {
-			template.Lifetime = v1alpha1.SessionLifetimeWorkload
-		}
-		if template.MaxAgeSeconds == 0 {
-			template.MaxAgeSeconds = defaultMaxAgeSeconds
-		}
-	}
-}
-
-const defaultMaxAgeSeconds = 172800
 
 // label puts a session's namespace under its profile.
 func (p *policies) label(s *Session) error {

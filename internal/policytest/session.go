@@ -49,24 +49,14 @@ func newSession(s *Session, snapshot *policystore.Snapshot, now time.Time) (*ses
 	case s.Template != "" && s.Authority != nil:
 		return nil, fmt.Errorf("authority: is not allowed beside template")
 	}
-	account, authority := s.ServiceAccountName, s.Authority
-	if s.Template != "" {
-		settings, _ := snapshot.Namespace(s.Namespace)
-		position := slices.IndexFunc(settings.Templates, func(t v1alpha1.SessionTemplate) bool { return t.Name == s.Template })
-		if position < 0 {
-			return nil, fmt.Errorf("template: namespace %s with profile %q has no session template %q", s.Namespace, settings.Profile, s.Template)
-		}
-		authority = &settings.Templates[position].Authority
-		if account == "" {
-			account = settings.Templates[position].ServiceAccountName
-		}
-	}
-	if account == "" {
-		return nil, fmt.Errorf("serviceAccountName: is required without template")
+	account, authority, err := s.identity(snapshot)
+	if err != nil {
+		return nil, err
 	}
 	made := &session{serviceAccount: account, view: policy.SessionView{
 		State: state.state, StateReason: state.reason, Namespace: s.Namespace, Name: s.Name, UID: "uid-" + s.Name,
 		Epoch: max(1, s.Epoch), Username: "system:serviceaccount:" + s.Namespace + ":" + account, Deadline: now.Add(time.Hour),
+		StrictScope: s.StrictScope,
 	}}
 	if s.StateReason != "" {
 		made.view.StateReason = s.StateReason
@@ -76,6 +66,11 @@ func newSession(s *Session, snapshot *policystore.Snapshot, now time.Time) (*ses
 	}
 	if s.DeadlineTime != nil {
 		made.view.Deadline = s.DeadlineTime.Time
+	}
+	if s.Hold != nil {
+		if made.view.Hold, err = s.Hold.view(s.Namespace, now); err != nil {
+			return nil, fmt.Errorf("hold.%w", err)
+		}
 	}
 	switch made.view.State {
 	case policy.SessionActive, policy.SessionSuspended:
@@ -93,6 +88,41 @@ func newSession(s *Session, snapshot *policystore.Snapshot, now time.Time) (*ses
 		made.created = append(made.created, key)
 	}
 	return made, nil
+}
+
+// identity is who acts and what it may do, from the session's template or its own fields. Errors name the field.
+func (s *Session) identity(snapshot *policystore.Snapshot) (account string, authority *v1alpha1.Authority, err error) {
+	account, authority = s.ServiceAccountName, s.Authority
+	if s.Template != "" {
+		settings, _ := snapshot.Namespace(s.Namespace)
+		position := slices.IndexFunc(settings.Templates, func(t v1alpha1.SessionTemplate) bool { return t.Name == s.Template })
+		if position < 0 {
+			return "", nil, fmt.Errorf("template: namespace %s with profile %q has no session template %q", s.Namespace, settings.Profile, s.Template)
+		}
+		authority = &settings.Templates[position].Authority
+		if account == "" {
+			account = settings.Templates[position].ServiceAccountName
+		}
+	}
+	if account == "" {
+		return "", nil, fmt.Errorf("serviceAccountName: is required without template")
+	}
+	return account, authority, nil
+}
+
+// view is the hold as the engine sees it. Errors name the field.
+func (h *Hold) view(namespace string, now time.Time) (*policy.Hold, error) {
+	switch {
+	case h.Name == "":
+		return nil, fmt.Errorf("name: is required")
+	case h.Author == "":
+		return nil, fmt.Errorf("author: is required")
+	}
+	since := now
+	if h.SinceTime != nil {
+		since = h.SinceTime.Time
+	}
+	return &policy.Hold{Namespace: namespace, Name: h.Name, Author: h.Author, Since: since}, nil
 }
 
 func parseObjectKey(text string) (objectKey, error) {

@@ -111,6 +111,9 @@ type Result struct {
 	Name string
 	// Proves lists the requirements that the case proves when it passes.
 	Proves []string
+	// Decisions are the answers given: the one to the operation and, where the case wants it, the one to it sent again.
+	// Empty when the operation cannot be read.
+	Decisions []policy.Decision
 	// Differences between the wanted and the given answer, one per line. Empty: the case passes.
 	Differences []string
 }
@@ -122,30 +125,30 @@ func (s *Suite) Run() ([]Result, error) {
 	var problems []error
 	for i := range s.test.Spec.Cases {
 		c := &s.test.Spec.Cases[i]
-		differences, err := s.run(c)
-		if err != nil {
+		result := Result{Name: c.Name, Proves: c.Proves}
+		if err := s.run(c, &result); err != nil {
 			problems = append(problems, fmt.Errorf("%s: spec.cases[%d] (%s): %w", File, i, c.Name, err))
 		}
-		results = append(results, Result{Name: c.Name, Proves: c.Proves, Differences: differences})
+		results = append(results, result)
 	}
 	return results, errors.Join(problems...)
 }
 
-func (s *Suite) run(c *Case) ([]string, error) {
+func (s *Suite) run(c *Case, result *Result) error {
 	by := s.sessions[c.Session]
 	asked, err := prepare(s.folder, &c.Operation, by)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// What has no exact form is decided without a grant, as at admission.
 	if err := asked.bind(&by.view); err != nil && !errors.Is(err, kube.ErrUnnamed) {
-		return nil, err
+		return err
 	}
 	var grants []*grant
 	for i := range c.Grants {
 		g, err := s.newGrant(&c.Grants[i], c, i)
 		if err != nil {
-			return nil, fmt.Errorf("grants[%d].%w", i, err)
+			return fmt.Errorf("grants[%d].%w", i, err)
 		}
 		grants = append(grants, g)
 	}
@@ -154,25 +157,24 @@ func (s *Suite) run(c *Case) ([]string, error) {
 	if chosen != nil {
 		view.Grant = &chosen.Grant
 	}
-	differences := s.decide(&c.Want, "", &view, asked, chosen)
+	s.decide(&c.Want, "", &view, asked, chosen, result)
 	if c.WantAgain != nil {
-		differences = append(differences, s.decide(c.WantAgain, "again: ", &view, asked, nil)...)
+		s.decide(c.WantAgain, "again: ", &view, asked, nil, result)
 	}
-	return differences, nil
+	return nil
 }
 
 // decide compares one answer and gives it its consequence.
-func (s *Suite) decide(want *Want, prefix string, view *policy.SessionView, asked *prepared, chosen *grant) []string {
+func (s *Suite) decide(want *Want, prefix string, view *policy.SessionView, asked *prepared, chosen *grant, result *Result) {
 	now := s.test.Spec.Now.Time
 	decision := s.snapshot.Engine.Decide(asked.operation, *view, now)
 	shown := decision
 	if decision.Verdict == policy.VerdictPending || decision.Grant != nil {
 		completeGrant(&shown, chosen, asked)
 	}
-	differences := want.compare(&shown, &asked.operation)
-	for i := range differences {
-		differences[i] = prefix + differences[i]
+	result.Decisions = append(result.Decisions, shown)
+	for _, difference := range want.compare(&shown, &asked.operation) {
+		result.Differences = append(result.Differences, prefix+difference)
 	}
 	settle(&decision, view, &asked.operation, now)
-	return differences
 }

@@ -33,7 +33,7 @@ func toolOperation(t *ToolOperation) (policy.Operation, error) {
 		return policy.Operation{}, fmt.Errorf("declared.stage: unknown stage %q", t.Declared.Stage)
 	}
 	call := tool.Call{Name: t.Name, Description: t.Description, Arguments: t.Arguments, Declared: declared}
-	return tool.Operation(call, tool.Known{Context: t.Context}), nil
+	return tool.Operation(call, tool.Known{Context: t.Context, Optional: t.Optional}), nil
 }
 
 // bindTool completes the operation with a digest of the call by this session: another name, argument, stage or epoch is

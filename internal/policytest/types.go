@@ -73,6 +73,20 @@ type Session struct {
 	Epoch int64 `json:"epoch,omitempty"`
 	// DeadlineTime of the session. Omitted: an hour from now.
 	DeadlineTime *metav1.Time `json:"deadlineTime,omitempty"`
+	// StrictScope: the user limited the work to what was asked, so optional operations are refused.
+	StrictScope bool `json:"strictScope,omitempty"`
+	// Hold is a change of plan that the model has not answered yet. Omitted: none.
+	Hold *Hold `json:"hold,omitempty"`
+}
+
+// Hold is a short SteeringInput in the session's namespace that old-plan work waits for.
+type Hold struct {
+	// Name of the steering input.
+	Name string `json:"name"`
+	// Author who changed the plan, by username.
+	Author string `json:"author"`
+	// SinceTime is when the input was accepted. Omitted: now.
+	SinceTime *metav1.Time `json:"sinceTime,omitempty"`
 }
 
 // Case is one operation and the answer that it must have.
@@ -91,10 +105,13 @@ type Case struct {
 	WantAgain *Want `json:"wantAgain,omitempty"`
 }
 
-// Operation is a union: exactly one field is set.
+// Operation is a union: exactly one of kubernetes and tool is set.
 type Operation struct {
 	Kubernetes *KubernetesOperation `json:"kubernetes,omitempty"`
 	Tool       *ToolOperation       `json:"tool,omitempty"`
+	// Spared: the operation goes on under a hold, such as a catalogued verifier or the reconciliation itself. Reads and
+	// dry runs do without it.
+	Spared bool `json:"spared,omitempty"`
 }
 
 // ToolOperation is a tool call as the agent's host sees it.
@@ -108,6 +125,8 @@ type ToolOperation struct {
 	Declared Declared `json:"declared,omitzero"`
 	// Context tells that the call reads what the session itself holds.
 	Context bool `json:"context,omitempty"`
+	// Optional tells that the requested result does not need the call. Admission cannot know it of a Kubernetes request.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // Declared are a stage and facts that count only where they raise.

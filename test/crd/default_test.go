@@ -76,15 +76,38 @@ func TestDefaultsAreWhatTheDocumentationSays(t *testing.T) {
 			path:    []string{"spec", "decisions"},
 			want:    `[]`,
 		},
+		{
+			name:    "a null is an omission",
+			example: "testdata/agentpolicy/valid/minimal.yaml",
+			patch:   `[{"op":"add","path":"/spec/rulesEnforcement","value":null},{"op":"add","path":"/spec/initiative","value":null}]`,
+			path:    []string{"spec"},
+			want:    `{rulesEnforcement: Enforce}`,
+		},
+		{
+			name:    "a create sets no status",
+			example: "testdata/agentpolicy/valid/minimal.yaml",
+			patch:   `[{"op":"add","path":"/status","value":{"sessions":3}}]`,
+			path:    []string{"spec"},
+			want:    `{rulesEnforcement: Enforce}`,
+		},
+		{
+			name:    "the namespace of an object without namespaces is dropped",
+			example: "testdata/clusteragentpolicy/valid/minimal.yaml",
+			patch:   `[{"op":"add","path":"/metadata/namespace","value":"checkout"}]`,
+			path:    []string{"spec", "baselineVersion"},
+			want:    `v1`,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			object := load(t, test.example)
 			if test.patch != "" {
 				object = patched(t, object, test.patch)
 			}
+			offline := object.DeepCopy()
 			if err := k8s.Create(t.Context(), object, client.DryRunAll); err != nil {
 				t.Fatal(err)
 			}
+			expectSame(t, object, offline)
 			expectField(t, object, test.path, test.want)
 		})
 	}

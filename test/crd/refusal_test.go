@@ -1,8 +1,8 @@
 package crd_test
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+
+	"stepbeyond.dev/stepbeyond/internal/policytest/crdschema"
 )
 
 // refusal is one bad change of a valid example, and what the API server must say to it.
@@ -26,13 +28,19 @@ type refusal struct {
 // cause is the path of the bad field and the end of the message, which is the part written for people.
 type cause struct{ Field, Message string }
 
-// expectRefusals creates the example once per change.
+// expectRefusals creates the example once per change. What a policy test says without a cluster must be the same, word by
+// word.
 func expectRefusals(t *testing.T, example string, refusals []refusal) {
 	t.Helper()
 	for _, r := range refusals {
 		t.Run(r.name, func(t *testing.T) {
 			object := patched(t, load(t, example), r.patch)
-			expectCause(t, k8s.Create(t.Context(), object, client.DryRunAll), r.want)
+			offline := object.DeepCopy()
+			err := k8s.Create(t.Context(), object, client.DryRunAll)
+			expectCause(t, err, r.want)
+			if diff := cmp.Diff(causes(t, err), admit(t, offline)); diff != "" {
+				t.Errorf("refusal without a cluster (-API server +offline):\n%s", diff)
+			}
 		})
 	}
 }
@@ -43,24 +51,45 @@ const notChecked = "some validation rules were not checked because the object wa
 // expectCause wants exactly one cause beside that note.
 func expectCause(t *testing.T, err error, want cause) {
 	t.Helper()
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonInvalid {
-		t.Fatalf("want an Invalid error, got %v", err)
-	}
-	var got []cause
-	for _, c := range status.Status().Details.Causes {
-		message := c.Message
-		if strings.Contains(message, notChecked) {
-			continue
+	got := causes(t, err)
+	for i := range got {
+		if strings.HasSuffix(got[i].Message, want.Message) {
+			got[i].Message = want.Message
 		}
-		if strings.HasSuffix(message, want.Message) {
-			message = want.Message
-		}
-		got = append(got, cause{c.Field, message})
 	}
 	if diff := cmp.Diff([]cause{want}, got); diff != "" {
 		t.Errorf("causes (-want +got):\n%s", diff)
 	}
+}
+
+// causes are those of an Invalid error without that note.
+func causes(t *testing.T, err error) []cause {
+	t.Helper()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Reason != metav1.StatusReasonInvalid {
+		t.Fatalf("want an Invalid error, got %v", err)
+	}
+	var found []cause
+	for _, c := range status.Status().Details.Causes {
+		if !strings.Contains(c.Message, notChecked) {
+			found = append(found, cause{c.Field, c.Message})
+		}
+	}
+	return found
+}
+
+// admit creates the object without a cluster: it completes it and returns what it is refused for.
+func admit(t *testing.T, object *unstructured.Unstructured) []cause {
+	t.Helper()
+	kind, err := crdschema.Of(object.GroupVersionKind())
+	if err != nil || kind == nil {
+		t.Fatalf("no schema of %s: %v", object.GroupVersionKind(), err)
+	}
+	var found []cause
+	for _, problem := range kind.Admit(object.Object) {
+		found = append(found, cause{problem.Field, problem.ErrorBody()})
+	}
+	return found
 }
 
 func patched(t *testing.T, object *unstructured.Unstructured, patch string) *unstructured.Unstructured {
@@ -78,7 +107,7 @@ func patched(t *testing.T, object *unstructured.Unstructured, patch string) *uns
 		t.Fatalf("patch %s: %v", patch, err)
 	}
 	out := &unstructured.Unstructured{}
-	if err := json.Unmarshal(after, &out.Object); err != nil {
+	if err := out.UnmarshalJSON(after); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -192,6 +221,11 @@ func TestBadRulesAreRefused(t *testing.T) {
 			name:  "a rule for reads, which admission does not see",
 			patch: `[{"op":"replace","path":"/spec/rules/0/match/kubernetes/0/verbs","value":["get"]}]`,
 			want:  cause{"spec.rules[0].match.kubernetes[0].verbs[0]", "must be create, update, delete or connect"},
+		},
+		{
+			name:  "a policy of 129 rules",
+			patch: `[{"op":"replace","path":"/spec/rules","value":[` + manyRules(129) + `]}]`,
+			want:  cause{"spec.rules", "must have at most 128 items"},
 		},
 		{
 			name:  "a rule without verbs",
@@ -319,6 +353,15 @@ func TestBadRulesAreRefused(t *testing.T) {
 			want:  cause{"spec.catalogue[0].facts.absent[6]", `Duplicate value: "Cost"`},
 		},
 	})
+}
+
+// manyRules are n rules in JSON that are good by themselves.
+func manyRules(n int) string {
+	rules := make([]string, n)
+	for i := range rules {
+		rules[i] = fmt.Sprintf(`{"name":"r%d","class":"ASK","match":{"tools":["a"]}}`, i)
+	}
+	return strings.Join(rules, ",")
 }
 
 func TestBadAgentPoliciesAreRefused(t *testing.T) {
