@@ -80,25 +80,26 @@ func TestWhatAPersonChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// drawSteered is a question without any steering, and the same with some.
+func drawSteered(t *rapid.T) (without, with question) {
+	without = drawQuestion(t)
+	without.op.Optional, without.op.Spared = false, false
+	without.session.Hold, without.session.Constraint, without.session.StrictScope = nil, nil, false
+	with = without
+	steer(t, &with.session)
+	with.op.Optional, with.op.Spared = rapid.Bool().Draw(t, "optional"), rapid.IntRange(0, 3).Draw(t, "spared") == 0
+	return without, with
+}
+
 // Proves C-3, R-5: a hold, a constraint, strict scope and being optional change what happens, never the class.
 func TestNoSteeringChangesAClass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		engine := compile(t, drawSet(t))
-		op, s := drawOperation(t), drawSession(t)
-		want := engine.Decide(op, s, now).Class
-		if rapid.Bool().Draw(t, "held") {
-			s = held(s)
-		}
-		if rapid.Bool().Draw(t, "constrained") {
-			s.Constraint = &policy.Constraint{Name: "plan", Path: "constraints.narrowTo"}
-		}
-		s.StrictScope = rapid.Bool().Draw(t, "strict")
-		op.Optional, op.Spared = rapid.Bool().Draw(t, "optional"), rapid.Bool().Draw(t, "spared")
-		d := engine.Decide(op, s, now)
+		without, with := drawSteered(t)
+		want, d := without.decide().Class, with.decide()
 		if d.Class != want {
 			t.Errorf("class %s, without steering %s", d.Class, want)
 		}
-		if d.Verdict == policy.VerdictAllow && (s.Constraint != nil || s.StrictScope && op.Optional) {
+		if d.Verdict == policy.VerdictAllow && (with.session.Constraint != nil || with.session.StrictScope && with.op.Optional) {
 			t.Errorf("allowed (%s) against a constraint or the user's limit", d.Reason)
 		}
 	})

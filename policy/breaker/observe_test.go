@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/shares"
 	"stepbeyond.dev/stepbeyond/policy"
 	"stepbeyond.dev/stepbeyond/policy/breaker"
 )
@@ -333,30 +334,36 @@ func TestSignaturesAreKeyedAndHoldNoPayload(t *testing.T) {
 	}
 }
 
+// drawRun is up to 15 calls of at most three kinds, in turn or not, so that calls often come again.
+func drawRun(t *rapid.T) []breaker.Event {
+	pick := func(label string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label) }
+	palette := make([]breaker.Event, rapid.IntRange(1, 3).Draw(t, "palette"))
+	for i := range palette {
+		e := call(pick("action", "get", "list"), pick("inputs", "a", "b"), pick("result", "x", "y"))
+		e.Outcome = rapid.SampledFrom([]breaker.Outcome{breaker.OutcomeSucceeded, breaker.OutcomeSucceeded, breaker.OutcomeFailed, breaker.OutcomeFailed, breaker.OutcomeFailed, breaker.OutcomeHeld}).Draw(t, "outcome")
+		e.Recovery = rapid.SampledFrom([]breaker.Recovery{breaker.RecoveryNone, breaker.RecoveryNone, breaker.RecoveryAvailable}).Draw(t, "recovery")
+		if rapid.IntRange(0, 3).Draw(t, "state") == 0 {
+			e.State = breaker.Part{}
+		}
+		palette[i] = e
+	}
+	inTurn := rapid.Bool().Draw(t, "in turn")
+	events := make([]breaker.Event, rapid.IntRange(1, 15).Draw(t, "length"))
+	for i := range events {
+		events[i] = palette[i%len(palette)]
+		if !inTurn {
+			events[i] = rapid.SampledFrom(palette).Draw(t, "next")
+		}
+	}
+	return events
+}
+
 // Proves L-1, L-2, L-3, B-8.
 func TestPropertiesOfEveryRun(t *testing.T) {
-	signals := map[breaker.Signal]int{}
-	blocked := 0
 	rapid.Check(t, func(t *rapid.T) {
-		pick := func(label string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label) }
-		palette := make([]breaker.Event, rapid.IntRange(1, 3).Draw(t, "palette"))
-		for i := range palette {
-			e := call(pick("action", "get", "list"), pick("inputs", "a", "b"), pick("result", "x", "y"))
-			e.Outcome = rapid.SampledFrom([]breaker.Outcome{breaker.OutcomeSucceeded, breaker.OutcomeFailed, breaker.OutcomeFailed, breaker.OutcomeHeld}).Draw(t, "outcome")
-			e.Recovery = rapid.SampledFrom([]breaker.Recovery{breaker.RecoveryNone, breaker.RecoveryNone, breaker.RecoveryAvailable}).Draw(t, "recovery")
-			if rapid.IntRange(0, 3).Draw(t, "state") == 0 {
-				e.State = breaker.Part{}
-			}
-			palette[i] = e
-		}
 		var window breaker.Window
 		var native []breaker.Event
-		inTurn := rapid.Bool().Draw(t, "in turn")
-		for i := range rapid.IntRange(1, 15).Draw(t, "length") {
-			e := palette[i%len(palette)]
-			if !inTurn {
-				e = palette[rapid.IntRange(0, len(palette)-1).Draw(t, "next")]
-			}
+		for _, e := range drawRun(t) {
 			before := append([]breaker.Signature{}, window.Observed...)
 			next, o := breaker.Settings{}.Observe(window, &e)
 			if diff := cmp.Diff(before, append([]breaker.Signature{}, window.Observed...)); diff != "" {
@@ -371,21 +378,24 @@ func TestPropertiesOfEveryRun(t *testing.T) {
 			}
 			native = append(native, e)
 			checkObservation(t, native, o)
-			signals[o.Signal]++
-			if o.Label == breaker.LabelBlocked {
-				blocked++
-			}
 		}
 	})
-	t.Logf("signals reached: %v, blocked %d", signals, blocked)
-	for _, signal := range []breaker.Signal{breaker.SignalNone, breaker.SignalSameResult, breaker.SignalSameError, breaker.SignalCycle} {
-		if signals[signal] == 0 {
-			t.Errorf("signal %q was never reached", signal)
+}
+
+func TestRunsReachEverySignal(t *testing.T) {
+	labels := rapid.Custom(func(t *rapid.T) []string {
+		var labels []string
+		events := drawRun(t)
+		for i, o := range (breaker.Settings{}).Replay(events) {
+			labels = append(labels, fmt.Sprintf("held %t", events[i].Outcome == breaker.OutcomeHeld))
+			if o.Counted {
+				labels = append(labels, "signal "+string(o.Signal), "label "+string(o.Label))
+			}
 		}
-	}
-	if blocked == 0 {
-		t.Error("the label was never reached")
-	}
+		return labels
+	})
+	shares.Check(t, labels, 2000, "signal "+string(breaker.SignalNone), "signal "+string(breaker.SignalSameResult), "signal "+string(breaker.SignalSameError),
+		"signal "+string(breaker.SignalCycle), "label "+string(breaker.LabelBlocked), "label "+string(breaker.LabelNone), "held true", "held false")
 }
 
 // checkObservation counts by hand: events are plain enough here to be compared as they are.

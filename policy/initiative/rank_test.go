@@ -1,6 +1,7 @@
 package initiative_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/shares"
 	"stepbeyond.dev/stepbeyond/policy"
 	"stepbeyond.dev/stepbeyond/policy/initiative"
 )
@@ -231,15 +233,18 @@ func drawCandidates(t *rapid.T) []initiative.Candidate {
 	return candidates
 }
 
+func drawSettings(t *rapid.T) initiative.Settings {
+	s := settings(rapid.SampledFrom([]initiative.Mode{initiative.ModeFast, initiative.ModeStandard, initiative.ModeExploratory, initiative.ModeStrict}).Draw(t, "mode"))
+	s.StrictScope = rapid.IntRange(0, 4).Draw(t, "strict scope") == 0
+	return s
+}
+
 // Proves C-3, N-2, N-3 and N-4: whatever the mode, scope and scores, classes stay as they came, nothing runs that the
 // engine does not allow, the limits hold, every candidate has exactly one answer with a reason, and the order of the
 // candidates does not matter.
 func TestRankingKeepsWhatTheEngineDecided(t *testing.T) {
-	actions := map[initiative.Action]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		s := settings(rapid.SampledFrom([]initiative.Mode{initiative.ModeFast, initiative.ModeStandard, initiative.ModeExploratory, initiative.ModeStrict}).Draw(t, "mode"))
-		s.StrictScope = rapid.IntRange(0, 4).Draw(t, "strict scope") == 0
-		candidates := drawCandidates(t)
+		s, candidates := drawSettings(t), drawCandidates(t)
 		byName := map[string]policy.Decision{}
 		for _, c := range candidates {
 			byName[c.Name] = c.Decision
@@ -251,7 +256,6 @@ func TestRankingKeepsWhatTheEngineDecided(t *testing.T) {
 		for _, got := range ranking.Selected {
 			d := byName[got.Name]
 			delete(byName, got.Name)
-			actions[got.Action]++
 			if got.Class != d.Class || got.Reason == "" {
 				t.Fatalf("%+v does not carry class %s and a reason", got, d.Class)
 			}
@@ -295,11 +299,31 @@ func TestRankingKeepsWhatTheEngineDecided(t *testing.T) {
 			t.Fatalf("another order has another ranking:\n%s", diff)
 		}
 	})
-	for _, action := range []initiative.Action{initiative.ActionExecute, initiative.ActionPropose} {
-		if actions[action] == 0 {
-			t.Errorf("no run reached %s", action)
+}
+
+func TestRankingsReachEveryClassVerdictAndAction(t *testing.T) {
+	labels := rapid.Custom(func(t *rapid.T) []string {
+		s, candidates := drawSettings(t), drawCandidates(t)
+		ranking, err := initiative.Rank(s, candidates)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		labels := []string{"mode " + string(s.Mode), fmt.Sprintf("strict %t", s.StrictScope)}
+		for _, c := range candidates {
+			labels = append(labels, "class "+c.Decision.Class.String(), "verdict "+string(c.Decision.Verdict))
+		}
+		for _, selected := range ranking.Selected {
+			labels = append(labels, "action "+string(selected.Action), "selected "+selected.Class.String())
+		}
+		for _, rejected := range ranking.Rejected {
+			labels = append(labels, "rejected "+string(rejected.Reason))
+		}
+		return labels
+	})
+	shares.Check(t, labels, 2000, "class AUTO", "class AUTO_WITH_DISCLOSURE", "class ASK", "class FORBIDDEN",
+		"verdict Allow", "verdict Deny", "verdict Pending", "verdict Held", "action Execute", "action Propose",
+		"selected AUTO", "selected AUTO_WITH_DISCLOSURE", "selected ASK",
+		"mode fast", "mode standard", "mode exploratory", "mode strict", "strict true", "strict false")
 }
 
 // Proves N-2: what a lower threshold adds is proposals and actions, never permission: of the same candidates, exploratory

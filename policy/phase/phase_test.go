@@ -2,6 +2,7 @@ package phase_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/shares"
 	"stepbeyond.dev/stepbeyond/policy/phase"
 )
 
@@ -75,31 +77,64 @@ func TestTheBaseResultNeedsNoInitiative(t *testing.T) {
 	}
 }
 
+// drawNext is mostly a step onward: at random a history goes back to CONTEXT before it ever comes to LEARN.
+func drawNext(t *rapid.T, record phase.Record) phase.Phase {
+	allowed := record.Allowed()
+	switch rapid.SampledFrom([]string{"onward", "onward", "allowed", "allowed", "any"}).Draw(t, "next") {
+	case "onward":
+		return allowed[len(allowed)-1]
+	case "allowed":
+		return rapid.SampledFrom(allowed[min(1, len(allowed)-1):]).Draw(t, "to")
+	default:
+		return rapid.SampledFrom(phase.All()).Draw(t, "to")
+	}
+}
+
+// history draws reports one after the other, each with the record before and after it.
+func history(t *rapid.T, each func(before, after phase.Record, to phase.Phase, err error)) phase.Record {
+	var record phase.Record
+	for i := range rapid.SampledFrom([]int{1, 10, 30, 150}).Draw(t, "reports") {
+		to := drawNext(t, record)
+		next, err := record.Report(to, "drawn", start.Add(time.Duration(i)*time.Second))
+		each(record, next, to, err)
+		record = next
+	}
+	return record
+}
+
+// Proves P-1.
 func TestEveryHistoryIsBoundedAndPossible(t *testing.T) {
-	reached := map[phase.Phase]bool{}
 	rapid.Check(t, func(t *rapid.T) {
-		var record phase.Record
-		now := start
-		for range rapid.IntRange(1, 100).Draw(t, "reports") {
-			now = now.Add(time.Second)
-			to := rapid.SampledFrom(append(phase.All(), record.Allowed()...)).Draw(t, "to")
-			next, err := record.Report(to, "drawn", now)
-			if possible := slices.Contains(record.Allowed(), to); possible != (err == nil) {
-				t.Fatalf("%s after %q: error %v, possible %v", to, record.Current, err, possible)
+		record := history(t, func(before, after phase.Record, to phase.Phase, err error) {
+			if possible := slices.Contains(before.Allowed(), to); possible != (err == nil) {
+				t.Fatalf("%s after %q: error %v, possible %v", to, before.Current, err, possible)
 			}
-			if err == nil && (next.Current != to || len(next.Transitions) > phase.MaxTransitions) {
-				t.Fatalf("record %+v", next)
+			if err == nil && (after.Current != to || len(after.Transitions) > phase.MaxTransitions) {
+				t.Fatalf("record %+v", after)
 			}
-			record = next
-			reached[record.Current] = true
-		}
+		})
 		if record.Current != "" && !slices.Contains(record.Allowed(), phase.Context) && record.Current != phase.Context {
 			t.Fatalf("%s cannot begin anew", record.Current)
 		}
 	})
-	for _, p := range phase.All() {
-		if !reached[p] && !testing.Short() {
-			t.Errorf("no history reached %s", p)
+}
+
+func TestHistoriesReachEveryPhaseAndTheBound(t *testing.T) {
+	labels := rapid.Custom(func(t *rapid.T) []string {
+		var labels []string
+		reached := map[phase.Phase]bool{}
+		record := history(t, func(_, after phase.Record, _ phase.Phase, err error) {
+			labels = append(labels, fmt.Sprintf("possible %t", err == nil))
+			reached[after.Current] = true
+		})
+		for _, p := range phase.All() {
+			labels = append(labels, fmt.Sprintf("%s reached=%t", p, reached[p]))
 		}
+		return append(labels, fmt.Sprintf("full %t", len(record.Transitions) == phase.MaxTransitions))
+	})
+	wanted := []string{"possible true", "possible false", "full true", "full false"}
+	for _, p := range phase.All() {
+		wanted = append(wanted, string(p)+" reached=true")
 	}
+	shares.Check(t, labels, 2000, wanted...)
 }

@@ -1,6 +1,7 @@
 package scope_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/shares"
 	"stepbeyond.dev/stepbeyond/policy/scope"
 )
 
@@ -45,56 +47,62 @@ func drawText(t *rapid.T, label string) string {
 	return b.String()
 }
 
-// shares counts what a generator reached, and fails when it hardly reached one. A short run is too small to tell.
-type shares map[string]int
+// reading is one message that was read in some state, and the state after it.
+type reading struct {
+	source      scope.Source
+	findings    []scope.Finding
+	state, next scope.State
+}
 
-func (s shares) report(t *testing.T, all int, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		t.Logf("%s: %d of %d", name, s[name], all)
-		if !testing.Short() && s[name]*20 < all {
-			t.Errorf("%s was reached %d times of %d, under 5 %%", name, s[name], all)
-		}
+func (r *reading) has(kind scope.Kind) bool {
+	return slices.ContainsFunc(r.findings, func(f scope.Finding) bool { return f.Kind == kind })
+}
+
+func drawReading(t *rapid.T, d *scope.Detector) reading {
+	r := reading{
+		findings: d.Detect(drawText(t, "text")),
+		source:   rapid.SampledFrom([]scope.Source{scope.SourceUser, scope.SourceUser, scope.SourceUser, scope.SourceUser, scope.SourceUser, scope.SourceTool, scope.SourceFile, scope.SourceModel, scope.SourceUnknown}).Draw(t, "source"),
+		state:    scope.State{Active: rapid.SampledFrom([]bool{true, true, false}).Draw(t, "active")},
 	}
+	r.next = scope.Next(r.state, scope.Message{Source: r.source, Findings: r.findings})
+	return r
 }
 
 // Proves S-4: reading a message never turns strict scope off unless the user broadens it, and text from a tool, a file or the model
 // changes nothing at all. Proves S-3.
 func TestReadingNeverTurnsStrictScopeOff(t *testing.T) {
 	d := detector(t)
-	reached, all := shares{}, 0
 	rapid.Check(t, func(t *rapid.T) {
-		findings := d.Detect(drawText(t, "text"))
-		source := rapid.SampledFrom([]scope.Source{scope.SourceUser, scope.SourceUser, scope.SourceTool, scope.SourceFile, scope.SourceModel, scope.SourceUnknown}).Draw(t, "source")
-		state := scope.State{Active: rapid.SampledFrom([]bool{true, true, true, false}).Draw(t, "active")}
-		next := scope.Next(state, scope.Message{Source: source, Findings: findings})
-		has := map[scope.Kind]bool{}
-		for _, f := range findings {
-			has[f.Kind] = true
-		}
-		all++
-		for kind := range has {
-			reached[string(kind)]++
-		}
+		r := drawReading(t, d)
 		switch {
-		case source != scope.SourceUser:
-			reached["other source"]++
-			if next != state {
-				t.Fatalf("text of source %d changed %+v to %+v", source, state, next)
+		case r.source != scope.SourceUser:
+			if r.next != r.state {
+				t.Fatalf("text of source %d changed %+v to %+v", r.source, r.state, r.next)
 			}
-		case has[scope.KindLimit]:
-			reached["on"]++
-			if !next.Active {
+		case r.has(scope.KindLimit):
+			if !r.next.Active {
 				t.Fatal("a limit of the user left strict scope off")
 			}
-		case state.Active && !next.Active:
-			reached["off"]++
-			if !has[scope.KindBroaden] {
-				t.Fatalf("strict scope went off without a broadening: %+v", findings)
+		case r.state.Active && !r.next.Active:
+			if !r.has(scope.KindBroaden) {
+				t.Fatalf("strict scope went off without a broadening: %+v", r.findings)
 			}
 		}
 	})
-	reached.report(t, all, "Limit", "Content", "Idiom", "Broaden", "other source", "on", "off")
+}
+
+func TestReadingsReachEveryFindingAndChange(t *testing.T) {
+	d := detector(t)
+	labels := rapid.Custom(func(t *rapid.T) []string {
+		r := drawReading(t, d)
+		labels := []string{fmt.Sprintf("user %t", r.source == scope.SourceUser), fmt.Sprintf("strict %t to %t", r.state.Active, r.next.Active)}
+		for _, kind := range []scope.Kind{scope.KindLimit, scope.KindContent, scope.KindIdiom, scope.KindBroaden} {
+			labels = append(labels, fmt.Sprintf("%s %t", kind, r.has(kind)))
+		}
+		return labels
+	})
+	shares.Check(t, labels, 2000, "Limit true", "Content true", "Idiom true", "Broaden true", "user true", "user false",
+		"strict true to false", "strict false to true", "strict true to true", "strict false to false")
 }
 
 // Proves S-4: what a user adds later never takes an earlier finding away.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/shares"
 	"stepbeyond.dev/stepbeyond/policy"
 	"stepbeyond.dev/stepbeyond/policy/steering"
 )
@@ -53,22 +54,22 @@ func drawInput(t *rapid.T) steering.Input {
 func drawEvent(t *rapid.T, s steering.State) steering.Event {
 	id := one(t, "id", ids...)
 	work := one(t, "action", "a1", "a2")
-	switch rapid.IntRange(0, 12).Draw(t, "event") {
+	switch rapid.IntRange(0, 15).Draw(t, "event") {
 	case 0, 1:
 		return steered(drawInput(t))
 	case 2:
-		return listed(s, action(work, max(0, s.Epoch-1)))
-	case 3, 10, 11, 12:
+		return steering.ActionStarted{Action: action(work, s.Epoch)}
+	case 3, 10:
 		return listed(s)
 	case 4:
-		return steering.ActionStarted{Action: action(work, s.Epoch)}
-	case 5:
+		return listed(s, action(work, max(0, s.Epoch-1)))
+	case 5, 12:
 		return steering.ActionSettled{ID: work, Time: after(4)}
-	case 6:
+	case 6, 11:
 		return steering.LeaseRenewed{ID: work, Until: after(50), Time: after(4)}
-	case 7:
+	case 7, 14:
 		return steering.Withdrawn{ID: id, Time: after(4)}
-	case 8:
+	case 8, 13:
 		return steering.Expired{ID: id, Time: after(200)}
 	default:
 		return answer(id, one(t, "status", statuses...))
@@ -81,43 +82,50 @@ func drawCall(t *rapid.T) steering.Call {
 	return steering.Call{Operation: op, Role: one(t, "role", steering.RoleOrdinary, steering.RoleOrdinary, steering.RoleOrdinary, steering.RoleOrdinary, steering.RoleVerifier, steering.RoleReconciliation), Mutations: one[int32](t, "mutations", 0, 7)}
 }
 
+// turn is one event of a history, the states around it, and a call that is answered after it.
+type turn struct {
+	before, after steering.State
+	event         steering.Event
+	err           error
+	call          steering.Call
+}
+
+// history draws turns one after the other, so that each is drawn for the state that the one before left.
+func history(t *rapid.T, each func(turn)) {
+	s := steering.State{Epoch: 1, ListedEpoch: 1}
+	for range rapid.IntRange(1, 25).Draw(t, "length") {
+		event, call := drawEvent(t, s), drawCall(t)
+		next, err := s.Apply(event)
+		each(turn{before: s, after: next, event: event, err: err, call: call})
+		s = next
+	}
+}
+
 // Proves.
 func TestPropertiesOfEveryHistory(t *testing.T) {
-	reached := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		s := steering.State{Epoch: 1, ListedEpoch: 1}
-		for range rapid.IntRange(1, 25).Draw(t, "length") {
-			event, call := drawEvent(t, s), drawCall(t)
-			next, err := s.Apply(event)
-			reached[fmt.Sprintf("%T accepted=%t", event, err == nil)]++
-			reached["answer "+string(next.Answer(call).Outcome)]++
-			reached["hold "+string(next.Hold().State)]++
-			checkStep(t, s, event, next, err, call)
-			checkState(t, next, call)
-			s = next
-		}
+		history(t, func(s turn) {
+			checkStep(t, s.before, s.event, s.after, s.err, s.call)
+			checkState(t, s.after, s.call)
+		})
 	})
-	if testing.Short() {
-		return // a short run is too small to reach everything
-	}
-	for _, key := range []string{"answer Proceed", "answer Held", "answer Constrained", "hold None", "hold WaitingForBoundary", "hold Held"} {
-		total := 0
-		for other, n := range reached {
-			if strings.HasPrefix(other, strings.Fields(key)[0]+" ") {
-				total += n
-			}
-		}
-		if share := 100 * reached[key] / max(1, total); share < 5 {
-			t.Errorf("%s is only %d %% of what the generator reached", key, share)
-		} else {
-			t.Logf("%s: %d %%", key, share)
-		}
-	}
+}
+
+func TestHistoriesReachEveryAnswerHoldAndEvent(t *testing.T) {
+	labels := rapid.Custom(func(t *rapid.T) []string {
+		var labels []string
+		history(t, func(s turn) {
+			name := strings.TrimPrefix(fmt.Sprintf("%T", s.event), "steering.")
+			labels = append(labels, "event "+name, fmt.Sprintf("%s accepted=%t", name, s.err == nil),
+				"answer "+string(s.after.Answer(s.call).Outcome), "hold "+string(s.after.Hold().State))
+		})
+		return labels
+	})
+	wanted := []string{"answer Proceed", "answer Held", "answer Constrained", "hold None", "hold WaitingForBoundary", "hold Held"}
 	for _, event := range []string{"Steered", "InFlightListed", "ActionStarted", "ActionSettled", "LeaseRenewed", "Withdrawn", "Expired", "Reconciled"} {
-		if n := reached["steering."+event+" accepted=true"]; n == 0 {
-			t.Errorf("no %s was ever accepted", event)
-		}
+		wanted = append(wanted, "event "+event, event+" accepted=true")
 	}
+	shares.Check(t, labels, 1000, wanted...)
 }
 
 // checkStep compares a state with the one before.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/shares"
 	"stepbeyond.dev/stepbeyond/policy"
 	"stepbeyond.dev/stepbeyond/policy/baseline"
 	"stepbeyond.dev/stepbeyond/policy/tier"
@@ -209,14 +210,10 @@ func drawSession(t *rapid.T) policy.SessionView {
 // that it holds reaches the second.
 func TestADecisionIsEqualWhateverTheTier(t *testing.T) {
 	decider := engine(t)
-	classes, verdictsReached, total := map[policy.Class]int{}, map[policy.Verdict]int{}, 0
 	rapid.Check(t, func(t *rapid.T) {
 		for range 10 {
 			op, session := drawOperation(t), drawSession(t)
 			want := decider.Decide(op, session, now)
-			classes[want.Class]++
-			verdictsReached[want.Verdict]++
-			total++
 			for _, of := range tiers {
 				signals := tier.Signals{
 					Repetition: &tier.Repetition{CachedResult: "result:1"}, RealFailure: true,
@@ -238,15 +235,20 @@ func TestADecisionIsEqualWhateverTheTier(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestDecisionsBetweenTiersReachEveryClassAndVerdict(t *testing.T) {
+	decider := engine(t)
+	labels := rapid.Custom(func(t *rapid.T) []string {
+		d := decider.Decide(drawOperation(t), drawSession(t), now)
+		return []string{"class " + d.Class.String(), "verdict " + string(d.Verdict)}
+	})
+	var wanted []string
 	for class := policy.ClassAuto; class <= policy.ClassForbidden; class++ {
-		if 20*classes[class] < total {
-			t.Errorf("class %s: %d of %d, under 5 %%", class, classes[class], total)
-		}
+		wanted = append(wanted, "class "+class.String())
 	}
 	for _, verdict := range verdicts {
-		if 20*verdictsReached[verdict] < total {
-			t.Errorf("verdict %s: %d of %d, under 5 %%", verdict, verdictsReached[verdict], total)
-		}
+		wanted = append(wanted, "verdict "+string(verdict))
 	}
-	t.Logf("reached %v and %v in %d decisions", classes, verdictsReached, total)
+	shares.Check(t, labels, 5000, wanted...)
 }

@@ -1,6 +1,7 @@
 package tier_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/shares"
 	"stepbeyond.dev/stepbeyond/policy/tier"
 )
 
@@ -106,23 +108,36 @@ func TestABatchThatCannotBePlannedIsRefused(t *testing.T) {
 	}
 }
 
+// plan is how the items of one batch are to be run.
+type plan struct {
+	of        tier.Tier
+	runAtMost int
+	items     []tier.Item
+}
+
+func drawPlan(t *rapid.T) plan {
+	p := plan{
+		of:        rapid.SampledFrom([]tier.Tier{tier.Small, tier.Small, tier.Medium, tier.Large}).Draw(t, "tier"),
+		runAtMost: rapid.IntRange(0, 5).Draw(t, "run at most"),
+	}
+	for i := range rapid.IntRange(1, 8).Draw(t, "items") {
+		p.items = append(p.items, tier.Item{
+			Name: string(rune('a' + i)), Runnable: rapid.IntRange(0, 3).Draw(t, "runnable") > 0,
+			AtomicBatch: rapid.SampledFrom([]string{"", "", "1", "2"}).Draw(t, "atomic batch"),
+		})
+	}
+	return p
+}
+
 // Proves T-3: every item keeps its place; an item outside of atomic batches that stops being runnable changes no other item
 // of a medium or large model, and takes nothing that ran from a small one; atomic batches run whole or not at all, and
 // nothing that cannot run is run.
 func TestABatchKeepsOrderAndIndependence(t *testing.T) {
-	reached := map[tier.Disposition]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		of := rapid.SampledFrom([]tier.Tier{tier.Small, tier.Small, tier.Medium, tier.Large}).Draw(t, "tier")
-		runAtMost := rapid.IntRange(0, 5).Draw(t, "run at most")
-		var items []tier.Item
-		for i := range rapid.IntRange(1, 8).Draw(t, "items") {
-			items = append(items, tier.Item{
-				Name: string(rune('a' + i)), Runnable: rapid.IntRange(0, 3).Draw(t, "runnable") > 0,
-				AtomicBatch: rapid.SampledFrom([]string{"", "", "1", "2"}).Draw(t, "atomic batch"),
-			})
-		}
+		drawn := drawPlan(t)
+		of, items := drawn.of, drawn.items
 		plan := func(items []tier.Item) []tier.Planned {
-			planned, err := tier.PlanBatch(of, items, runAtMost)
+			planned, err := tier.PlanBatch(of, items, drawn.runAtMost)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +149,6 @@ func TestABatchKeepsOrderAndIndependence(t *testing.T) {
 		}
 		runs := map[string]map[bool]bool{}
 		for i, p := range got {
-			reached[p.Disposition]++
 			ran := p.Disposition == tier.DispositionRun
 			if p.Name != items[i].Name || (ran && !items[i].Runnable) || (p.Disposition == tier.DispositionAnswered) == items[i].Runnable {
 				t.Fatalf("%+v is planned as %+v", items[i], p)
@@ -169,9 +183,21 @@ func TestABatchKeepsOrderAndIndependence(t *testing.T) {
 			}
 		}
 	})
-	for _, d := range []tier.Disposition{tier.DispositionRun, tier.DispositionAnswered, tier.DispositionIncomplete, tier.DispositionDeferred} {
-		if reached[d] == 0 {
-			t.Errorf("no run reached %s", d)
+}
+
+func TestPlansReachEveryDisposition(t *testing.T) {
+	labels := rapid.Custom(func(t *rapid.T) []string {
+		drawn := drawPlan(t)
+		planned, err := tier.PlanBatch(drawn.of, drawn.items, drawn.runAtMost)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		var labels []string
+		for i, p := range planned {
+			labels = append(labels, "disposition "+string(p.Disposition), fmt.Sprintf("atomic %t", drawn.items[i].AtomicBatch != ""))
+		}
+		return labels
+	})
+	shares.Check(t, labels, 2000, "disposition "+string(tier.DispositionRun), "disposition "+string(tier.DispositionAnswered),
+		"disposition "+string(tier.DispositionIncomplete), "disposition "+string(tier.DispositionDeferred), "atomic true", "atomic false")
 }

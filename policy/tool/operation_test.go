@@ -2,6 +2,7 @@ package tool_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/shares"
 	"stepbeyond.dev/stepbeyond/policy"
 	"stepbeyond.dev/stepbeyond/policy/tool"
 )
@@ -207,22 +209,41 @@ func class(t *rapid.T, op policy.Operation) policy.Class {
 	}, now).Class
 }
 
-var names = []string{"list_orders", "frobnicate", "delete_order", "send_email", "get_secret", "call_tool", "", "update_and_read"}
+var names = []string{"list_orders", "get_order", "search_notes", "find_order", "frobnicate", "delete_order", "send_email", "get_secret", "call_tool", "", "update_and_read"}
+
+func some(t *rapid.T, label string, facts []policy.Fact, most int) []policy.Fact {
+	return rapid.SliceOfN(rapid.SampledFrom(facts), 0, most).Draw(t, label)
+}
+
+// drawDeclared is a call, and the same call with something declared about it.
+func drawDeclared(t *rapid.T) (silent, declared tool.Call) {
+	silent = tool.Call{
+		Name:        rapid.SampledFrom(names).Draw(t, "name"),
+		Description: rapid.SampledFrom([]string{"", "Lists orders.", "Deletes orders."}).Draw(t, "description"),
+	}
+	declared = silent
+	declared.Declared.Stage = rapid.SampledFrom(append([]policy.Stage{"", "other"}, everyStage...)).Draw(t, "stage")
+	// A declaration that everything is fine is the one that must not lower a class.
+	harms := slices.DeleteFunc(policy.AllFacts(), func(f policy.Fact) bool {
+		return f == policy.Reversible || f == policy.Local || f == policy.InScope
+	})
+	d := &declared.Declared
+	switch rapid.SampledFrom([]string{"no harm", "an assumption", "anything"}).Draw(t, "declared") {
+	case "no harm":
+		d.Present, d.Absent = []policy.Fact{policy.Reversible, policy.Local, policy.InScope}, some(t, "absent", harms, 13)
+	case "an assumption":
+		d.Present, d.Absent = []policy.Fact{policy.MaterialAssumption}, some(t, "absent", harms, 13)
+	default:
+		d.Present, d.Absent = some(t, "present", policy.AllFacts(), 5), some(t, "absent", policy.AllFacts(), 16)
+	}
+	return silent, declared
+}
 
 // Proves C-4 and C-3: whatever is declared about a call, its class and its stage never come down.
 func TestWhatIsDeclaredOnlyRaises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		call := tool.Call{
-			Name:        rapid.SampledFrom(names).Draw(t, "name"),
-			Description: rapid.SampledFrom([]string{"", "Lists orders.", "Deletes orders."}).Draw(t, "description"),
-		}
-		without := tool.Operation(call, tool.Known{})
-		call.Declared = tool.Declared{
-			Stage:   rapid.SampledFrom(append([]policy.Stage{"", "other"}, everyStage...)).Draw(t, "stage"),
-			Present: rapid.SliceOfN(rapid.SampledFrom(policy.AllFacts()), 0, 5).Draw(t, "present"),
-			Absent:  rapid.SliceOfN(rapid.SampledFrom(policy.AllFacts()), 0, 16).Draw(t, "absent"),
-		}
-		with := tool.Operation(call, tool.Known{})
+		silent, call := drawDeclared(t)
+		without, with := tool.Operation(silent, tool.Known{}), tool.Operation(call, tool.Known{})
 		if before, after := class(t, without), class(t, with); after < before {
 			t.Fatalf("declared %+v: class %s, without it %s", call.Declared, after, before)
 		}
@@ -233,6 +254,16 @@ func TestWhatIsDeclaredOnlyRaises(t *testing.T) {
 			t.Fatalf("ReadBy is %s, without declarations %s", with.ReadBy, without.ReadBy)
 		}
 	})
+}
+
+func TestDeclarationsReachEveryClass(t *testing.T) {
+	labels := rapid.Custom(func(t *rapid.T) []string {
+		silent, call := drawDeclared(t)
+		before, after := class(t, tool.Operation(silent, tool.Known{})), class(t, tool.Operation(call, tool.Known{}))
+		return []string{"before " + before.String(), "class " + after.String(), fmt.Sprintf("raised %t", before < after)}
+	})
+	// Words alone tell no assumption and forbid nothing: only what is declared does.
+	shares.Check(t, labels, 2000, "before AUTO", "before ASK", "class AUTO", "class AUTO_WITH_DISCLOSURE", "class ASK", "class FORBIDDEN", "raised true", "raised false")
 }
 
 // Proves C-4: a tool with words that nobody knows is ASK, whatever its arguments are.
