@@ -11,6 +11,7 @@ const (
 	riskyRoles       = "role grants with risky rules below ASK"
 	benignForbidden  = "benign pods and workload writes FORBIDDEN"
 	benignAsked      = "benign pods and workload writes ASK"
+	otherWrites      = "agents' writes of other kinds, or with a claim that was there before, interrupted"
 )
 
 type object = map[string]any

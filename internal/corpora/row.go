@@ -27,6 +27,23 @@ type Row struct {
 // Missed tells whether more entries are bad than the target allows.
 func (r *Row) Missed() bool { return float64(r.Bad) > r.Target*float64(r.N) }
 
+// mark is MISSED when the target is, and ARGUED when it is met by all entries whose label nobody contests.
+func (r *Row) mark() string {
+	if !r.Missed() {
+		return ""
+	}
+	contested := 0
+	for _, id := range r.IDs {
+		if reasonFor(id) != "" {
+			contested++
+		}
+	}
+	if rest := (Row{N: r.N - contested, Bad: r.Bad - contested, Target: r.Target}); rest.Missed() {
+		return "MISSED"
+	}
+	return "ARGUED"
+}
+
 func (r *Row) count(id string, bad bool) {
 	r.N++
 	if bad {
@@ -39,27 +56,28 @@ func newRow(metric, set string, target float64) *Row {
 	return &Row{Metric: metric, Set: set, Target: target, IDs: []string{}}
 }
 
-// Print writes a table and below it the IDs of the bad entries of every row.
+// Print writes a table and below it the IDs of the bad entries of every row, with the reason of each that is argued.
 func Print(w io.Writer, rows []Row) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "METRIC\tSET\tN\tBAD\tTARGET\t")
 	for i := range rows {
 		r := &rows[i]
-		target, mark := fmt.Sprintf("<= %g %%", r.Target*100), ""
+		target := fmt.Sprintf("<= %g %%", r.Target*100)
 		if r.Target == 1 {
 			target = "reported"
 		}
-		if r.Missed() {
-			mark = "MISSED"
-		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\n", r.Metric, r.Set, r.N, r.Bad, target, mark)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\n", r.Metric, r.Set, r.N, r.Bad, target, r.mark())
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for i := range rows {
 		for _, id := range rows[i].IDs {
-			if _, err := fmt.Fprintf(w, "%s, %s: %s\n", rows[i].Metric, rows[i].Set, id); err != nil {
+			reason := reasonFor(id)
+			if reason != "" {
+				reason = " (" + reason + ")"
+			}
+			if _, err := fmt.Fprintf(w, "%s, %s: %s%s\n", rows[i].Metric, rows[i].Set, id, reason); err != nil {
 				return err
 			}
 		}

@@ -26,6 +26,9 @@ var (
 	confinedProfiles = []string{"", "RuntimeDefault", "Localhost"}
 )
 
+// unaskedCapability is the only one that the restricted profile allows to add.
+const unaskedCapability = "NET_BIND_SERVICE"
+
 // confinementAnnotations are the older spelling of seccomp and AppArmor profiles.
 var confinementAnnotations = []string{
 	"container.apparmor.security.beta.kubernetes.io/",
@@ -89,6 +92,31 @@ func (j *judge) judgeContainer(container, spec object) {
 	}
 	j.judgeSecurityContext(security)
 	j.judgeHandlers(container)
+}
+
+// judgeCapabilities finds the capabilities of the default set that a container of this name did not add before. Runtimes
+// differ in that set, so adding one of it can be an addition.
+func (j *judge) judgeCapabilities(now, was object) {
+	before := addedCapabilities(was)
+	for added := range addedCapabilities(now) {
+		if added.capability != unaskedCapability && slices.Contains(defaultCapabilities, added.capability) && !before[added] {
+			j.present(policy.Security, "a container adds a capability that not every runtime gives by default")
+		}
+	}
+}
+
+type addedCapability struct{ container, capability string }
+
+func addedCapabilities(spec object) map[addedCapability]bool {
+	added := map[addedCapability]bool{}
+	for _, list := range containerLists {
+		for _, container := range spec.objects(list) {
+			for _, capability := range container.object("securityContext").object("capabilities").strings("add") {
+				added[addedCapability{container.text("name"), capability}] = true
+			}
+		}
+	}
+	return added
 }
 
 // inUserNamespace: root inside is nobody outside, so the baseline profile allows any procMount then.

@@ -264,7 +264,7 @@ func TestPlacementAndBudgets(t *testing.T) {
 		{name: "a sandbox is taken away", what: "UPDATE apps/deployments", known: own, object: deployment(`{}`), old: deployment(`{"runtimeClassName":"gvisor"}`), want: security},
 		{name: "a sandbox stays", what: "UPDATE apps/deployments", known: own, object: deployment(`{"runtimeClassName":"gvisor","containers":[{"image":"b"}]}`), old: deployment(`{"runtimeClassName":"gvisor"}`)},
 		{name: "only the priority class changes", what: "UPDATE apps/deployments", known: own, object: deployment(`{"priorityClassName":"system-cluster-critical"}`), old: deployment(`{}`), want: security},
-		{name: "it was the system's before", what: "UPDATE apps/deployments", known: own, object: deployment(`{"priorityClassName":"system-a","tolerations":[{}]}`), old: deployment(`{"priorityClassName":"system-a"}`)},
+		{name: "it was the system's before", what: "UPDATE apps/deployments", known: own, object: deployment(`{"priorityClassName":"system-a","tolerations":[{"key":"gpu"}]}`), old: deployment(`{"priorityClassName":"system-a"}`)},
 		{name: "a budget over named Pods", what: what, object: budget(`,"selector":{"matchLabels":{"app":"web"}}`, "")},
 		{name: "a budget over Pods that have a label", what: what, object: budget(`,"selector":{"matchExpressions":[{"key":"app","operator":"Exists"}]}`, "")},
 		{name: "a budget without a selector", what: what, object: budget("", ""), want: security},

@@ -59,13 +59,15 @@
 // A pod spec is judged when it is created, and as a whole when an update changes what it runs: whoever sets the image
 // of a privileged pod runs privileged. Of a workload that this session did not make, every Secret and every claim that
 // the new template uses counts then, because what the agent runs there reads them. Updates that touch only resources and
-// scheduling are not judged, but for the priority classes of the system. The yardstick is the baseline profile of the Pod
-// Security Standards as of Kubernetes 1.37; everything that it refuses is at least ASK:
+// scheduling are not judged, but for the priority classes of the system and the way to control-plane nodes. The yardstick
+// is the baseline profile of the Pod Security Standards as of Kubernetes 1.37; everything that it refuses is at least ASK:
 //
 //	foreign serviceAccountName                    EscalatesAuthority           FORBIDDEN
 //	hostNetwork, hostPID, hostIPC, hostPath       EscalatesAuthority           FORBIDDEN
 //	privileged, Windows hostProcess               EscalatesAuthority           FORBIDDEN
 //	capabilities beyond the runtime's default     EscalatesAuthority           FORBIDDEN
+//	default capability that was not added before, Security                     ASK
+//	  but NET_BIND_SERVICE
 //	hostPort                                      Security, External           ASK
 //	host of a probe or lifecycle handler          Security                     ASK
 //	procMount, unless hostUsers is false          Security                     ASK
@@ -73,10 +75,14 @@
 //	seccomp or AppArmor Unconfined, SELinux       Security                     ASK
 //	nodeName, another runtimeClassName            Security                     ASK
 //	priorityClassName that begins with system-    Security                     ASK
+//	toleration of control-plane taints or of all, Security                     ASK
+//	  selector or affinity for such nodes
 //	volume of csi, nfs or any other kind of its   Security                     ASK
 //	  own, which passes claims and classes by
 //	a Secret that the object did not use before   Credentials                  ASK
 //
 // The first four reach the node or another identity by themselves. The others loosen a confinement that still has the
-// rest around it, and legitimate workloads set them, so a person may allow them.
+// rest around it, and legitimate workloads set them, so a person may allow them. Runtimes differ in the capabilities that
+// they give by default, so adding one of those is asked about; NET_BIND_SERVICE alone is free, as the restricted profile
+// has it.
 package kube

@@ -91,13 +91,16 @@ func (j *judge) judgePods() {
 	}
 	j.judgePriority(now.spec, was.spec)
 	if j.verb == policy.VerbUpdate && runsSame(now, was) {
+		j.judgeControlPlane(now.spec, was.spec)
 		return
 	}
+	j.judgeControlPlane(now.spec, object{})
 	j.judgePlacement(now.spec, was.spec)
 	if account := accountOf(now.spec); j.foreignAccount(account) || j.foreignAccount(now.spec.text("serviceAccount")) {
 		j.present(policy.EscalatesAuthority, "the pod runs under a ServiceAccount that is not the caller's")
 	}
 	j.judgePodConfinement(now)
+	j.judgeCapabilities(now.spec, was.spec)
 	for _, list := range containerLists {
 		for _, container := range now.spec.objects(list) {
 			j.judgeContainer(container, now.spec)
@@ -107,24 +110,6 @@ func (j *judge) judgePods() {
 		j.present(policy.Credentials, "what a workload runs that this session did not make changes, and it reads a Secret")
 	}
 	j.judgeSecretUse(secretsOf(now.spec), secretsOf(was.spec))
-}
-
-// judgePriority: the system's own classes drive other Pods off their nodes.
-func (j *judge) judgePriority(now, was object) {
-	class := now.text("priorityClassName")
-	if strings.HasPrefix(class, "system-") && class != was.text("priorityClassName") {
-		j.present(policy.Security, "the pod takes a priority class of the system")
-	}
-}
-
-// judgePlacement finds pods that pass the scheduler by, and those with another sandbox than they had or than is usual.
-func (j *judge) judgePlacement(now, was object) {
-	if node := now.text("nodeName"); node != "" && node != was.text("nodeName") {
-		j.present(policy.Security, "the pod chooses its node past the scheduler: nodeName")
-	}
-	if now.text("runtimeClassName") != was.text("runtimeClassName") {
-		j.present(policy.Security, "the pod chooses its container runtime: runtimeClassName")
-	}
 }
 
 // foreignAccount spares "default": where agents are governed it is governed too and has no session, so the API refuses

@@ -10,7 +10,8 @@
 // A call is a pure read when its name has a verb of reading ("list_pods", "podsList", "issue-read"), or ends in what is
 // read ("pods_log") and its description begins with such a verb, when the name has no verb of changing,
 // and neither description nor arguments contradict: a description that begins with or goes on to a verb of changing, an
-// argument that holds a command, a statement that writes, or an action other than reading. Then what is not known does
+// argument that holds a command, a statement that writes, or an action other than reading. So is a call of an accessor
+// ("Get or update the scale. If the scale is set, it will be updated") that gives some arguments and none that sets. Then what is not known does
 // not count and the call is AUTO, unless a harm is known:
 //
 //	secrets, passwords, tokens, keys by name or   Credentials                  ASK

@@ -14,7 +14,8 @@ var (
 	// giving are verbs of descriptions of tools that read.
 	giving = setOf("return give provide display look enumerate obtain output print")
 	// lookedAt are nouns that end the name of a tool that reads them ("pods_log").
-	lookedAt = setOf("log top info stat status summary details history metric health version usage tree context contexts")
+	lookedAt = setOf(`log top info stat status summary details history metric health version usage tree context contexts
+		analysis diagnosis diagnostic graph inventory overview topology troubleshoot`)
 
 	// changing are verbs that never are part of what is read.
 	changing = setOf(`abort accept activate add adjust allocate append apply approve archive assign attach ban bind boot bump cancel
@@ -54,6 +55,9 @@ var (
 	secrets = setOf("secret password passwd passphrase credential kubeconfig apikey keychain keystore cvv totp otp")
 	// keys make a secret together with the word "key".
 	keys = setOf("api private access secret ssh signing encryption deploy master")
+	// labels tell things apart and open nothing; holding are words of what a file has inside.
+	labels  = setOf("name id url address label count")
+	holding = setOf("key data content value certificate config configuration setting")
 	// pages are words that make a token a bookmark and no secret.
 	pages = setOf("page next continue continuation sync cursor start max min total count limit pagination")
 )

@@ -49,7 +49,7 @@ func Operation(call Call, known Known) policy.Operation {
 	if op.Target.Origin == "" {
 		op.Target.Origin = policy.OriginUnknown
 	}
-	if r.reads() {
+	if r.reads() || r.readsUnlessSet(told) {
 		op.Capability, op.Stage, op.Verb, op.ReadBy = policy.CapabilityReadProject, policy.StageUnderstand, policy.VerbRead, policy.Parsed
 		if known.Context {
 			op.Capability = policy.CapabilityReadContext

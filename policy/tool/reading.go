@@ -133,7 +133,21 @@ func verbAt(text []string) bool {
 }
 
 // namesSecrets tells that name or description are about secrets.
-func (r *reading) namesSecrets() bool { return namesSecret(r.name) || namesSecret(r.description) }
+func (r *reading) namesSecrets() bool {
+	return namesSecret(r.name) || namesSecret(withoutSource(r.description))
+}
+
+// withoutSource leaves a kubeconfig out where it is only the file in which labels stand ("list context names and server
+// urls from the kubeconfig"): of those no one logs in.
+func withoutSource(description []string) []string {
+	from := slices.Index(description, "from")
+	source := slices.Index(description, "kubeconfig")
+	if from < 1 || source < from || source > from+2 || !labels.has(description[from-1]) ||
+		anyOf(description[:from], holding) {
+		return description
+	}
+	return slices.Concat(description[:from], description[source+1:])
+}
 
 func namesSecret(found []string) bool {
 	for i, word := range found {
