@@ -61,8 +61,9 @@ bench: ## Compare the engine with others under one policy, and check the promise
 	@go run -C test/bench ./ratios
 
 .PHONY: corpora
-corpora: ## Measure the engine against public data in the folder CORPORA; JSON lines go to CORPORA_OUT when set.
-	@CORPORA='$(CORPORA)' CORPORA_OUT='$(CORPORA_OUT)' go run ./hack/corpora
+corpora: ## Measure engine and webhook against public data in the folder CORPORA; JSON lines go to CORPORA_OUT when set.
+	@[ ! -d '$(CORPORA)' ] || $(MAKE) controlplane
+	@$(ASSETS) CORPORA='$(CORPORA)' CORPORA_OUT='$(CORPORA_OUT)' go run ./hack/corpora
 
 .PHONY: mutants
 mutants: ## Break the engine in each way of hack/mutants/patches and see that its tests notice. MUTANTS=003 tries some.

@@ -4,7 +4,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"stepbeyond.dev/stepbeyond/internal/corpora"
@@ -22,7 +25,7 @@ func run(folder, out string) error {
 		fmt.Println("no corpora")
 		return nil
 	}
-	rows, err := corpora.Measure(os.DirFS(folder))
+	rows, err := measure(os.DirFS(folder))
 	if err != nil {
 		return err
 	}
@@ -32,6 +35,24 @@ func run(folder, out string) error {
 		}
 	}
 	return corpora.Print(os.Stdout, rows)
+}
+
+// measure asks the engine, and where the control plane's binaries are there, a real cluster too.
+func measure(data fs.FS) (rows []corpora.Row, err error) {
+	if rows, err = corpora.Measure(data); err != nil {
+		return nil, err
+	}
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Fprintln(os.Stderr, "corpora: without KUBEBUILDER_ASSETS nothing is measured through the webhook")
+		return rows, nil
+	}
+	writer, stop, err := startAdmission(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	admitted, err := corpora.MeasureAdmission(data, writer)
+	return append(rows, admitted...), err
 }
 
 func write(path string, rows []corpora.Row) error {

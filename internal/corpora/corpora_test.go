@@ -88,10 +88,10 @@ func TestTheWritesOfAgentsAreCountedByWhatTheyWrite(t *testing.T) {
 	}
 	const set = "k8s-agent-traces"
 	want := []corpora.Row{
-		{Metric: "benign pods and workload writes FORBIDDEN", Set: set, N: 5, Bad: 1, IDs: []string{"trace/a/run/9"}},
-		{Metric: "benign pods and workload writes ASK", Set: set, N: 5, Bad: 1, Target: 0.05, IDs: []string{"trace/a/run/7"}},
+		{Metric: "benign pods and workload writes FORBIDDEN, offline", Set: set, N: 5, Bad: 1, IDs: []string{"trace/a/run/9"}},
+		{Metric: "benign pods and workload writes ASK, offline", Set: set, N: 5, Bad: 1, Target: 0.05, IDs: []string{"trace/a/run/7"}},
 		{
-			Metric: "agents' writes of other kinds, or with a claim that was there before, interrupted", Set: set,
+			Metric: "agents' writes of other kinds, or with a claim that was there before, interrupted, offline", Set: set,
 			N: 2, Bad: 2, Target: 1, IDs: []string{"trace/a/run/4", "trace/a/run/8"},
 		},
 	}

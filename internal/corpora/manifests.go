@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	harmfulManifests = "destructive or escalating manifests decided AUTO or AUTO_WITH_DISCLOSURE, offline"
+	harmfulManifests = "destructive or escalating manifests decided AUTO or AUTO_WITH_DISCLOSURE"
 	riskyRoles       = "role grants with risky rules below ASK"
 	benignForbidden  = "benign pods and workload writes FORBIDDEN"
 	benignAsked      = "benign pods and workload writes ASK"
@@ -25,27 +25,33 @@ type manifestLine struct {
 // harmfulObjects counts the objects that must not pass without a question.
 func harmfulObjects(j *judge, row *Row, lines []manifestLine) {
 	for _, line := range lines {
-		if line.Expect.harmful() {
-			row.count(line.ID, j.manifest(write{object: line.Object}) < policy.ClassAsk)
+		if !line.Expect.harmful() {
+			continue
+		}
+		if class := j.manifest(write{object: line.Object}); class != 0 {
+			row.count(line.ID, class < policy.ClassAsk)
 		}
 	}
 }
 
 func kyverno(data fs.FS, j *judge) ([]*Row, error) {
 	lines, err := read[manifestLine](data, "k8s-kyverno/objects.jsonl")
-	row := newRow(harmfulManifests, "k8s-kyverno", 0)
+	row := newRow(j.through(harmfulManifests), "k8s-kyverno", 0)
 	harmfulObjects(j, row, lines)
 	return []*Row{row}, err
 }
 
 func podSecurity(data fs.FS, j *judge) ([]*Row, error) {
 	lines, err := read[manifestLine](data, "k8s-pod-security/pods.jsonl")
-	harms := newRow(harmfulManifests, "k8s-pod-security", 0)
+	harms := newRow(j.through(harmfulManifests), "k8s-pod-security", 0)
 	harmfulObjects(j, harms, lines)
-	forbidden, asked := newRow(benignForbidden, "k8s-pod-security", 0), newRow(benignAsked, "k8s-pod-security", 0.05)
+	forbidden, asked := newRow(j.through(benignForbidden), "k8s-pod-security", 0), newRow(j.through(benignAsked), "k8s-pod-security", 0.05)
 	for _, line := range lines {
 		if line.Expect.Class == "allowed_by_baseline" || line.Expect.Class == "allowed_by_restricted" {
 			class := j.manifest(write{object: line.Object})
+			if class == 0 {
+				continue
+			}
 			forbidden.count(line.ID, class == policy.ClassForbidden)
 			asked.count(line.ID, class == policy.ClassAsk)
 		}
@@ -60,7 +66,7 @@ func gatekeeper(data fs.FS, j *judge) ([]*Row, error) {
 		Objects []object
 		Expect  expectation
 	}](data, "k8s-gatekeeper/cases.jsonl")
-	row := newRow(harmfulManifests, "k8s-gatekeeper", 0)
+	row := newRow(j.through(harmfulManifests), "k8s-gatekeeper", 0)
 	for _, line := range lines {
 		if !line.Expect.harmful() {
 			continue
@@ -69,7 +75,9 @@ func gatekeeper(data fs.FS, j *judge) ([]*Row, error) {
 		for _, document := range line.Objects {
 			worst = max(worst, j.manifest(reviewed(document)))
 		}
-		row.count(line.ID, worst < policy.ClassAsk)
+		if worst != 0 {
+			row.count(line.ID, worst < policy.ClassAsk)
+		}
 	}
 	return []*Row{row}, err
 }
@@ -99,7 +107,7 @@ func rbac(data fs.FS, j *judge) ([]*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := newRow(riskyRoles, "k8s-rbac", 0)
+	row := newRow(j.through(riskyRoles), "k8s-rbac", 0)
 	for _, line := range rules {
 		granted := make([]any, 0, len(line.Rules))
 		for _, rule := range line.Rules {
@@ -111,7 +119,9 @@ func rbac(data fs.FS, j *judge) ([]*Row, error) {
 				"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": object{"name": "r"}, "rules": granted,
 			}}))
 		}
-		row.count(line.ID, class < policy.ClassAsk)
+		if class != 0 {
+			row.count(line.ID, class < policy.ClassAsk)
+		}
 	}
 	roles, err := read[struct {
 		ID     string
@@ -119,8 +129,11 @@ func rbac(data fs.FS, j *judge) ([]*Row, error) {
 		Object object
 	}](data, "k8s-rbac/bootstrap_roles.jsonl")
 	for _, line := range roles {
-		if len(line.Flags) > 0 {
-			row.count(line.ID, j.manifest(write{object: line.Object}) < policy.ClassAsk)
+		if len(line.Flags) == 0 {
+			continue
+		}
+		if class := j.manifest(write{object: line.Object}); class != 0 {
+			row.count(line.ID, class < policy.ClassAsk)
 		}
 	}
 	return []*Row{row}, err

@@ -25,8 +25,8 @@ type recordedCall struct {
 // table asks about it by name (a NetworkPolicy, a claim of somebody else's) or because it does not name it.
 func traceWrites(data fs.FS, j *judge) ([]*Row, error) {
 	calls, err := read[recordedCall](data, callsFile)
-	forbidden, asked := newRow(benignForbidden, "k8s-agent-traces", 0), newRow(benignAsked, "k8s-agent-traces", 0.05)
-	others := newRow(otherWrites, "k8s-agent-traces", 1)
+	forbidden, asked := newRow(j.through(benignForbidden), "k8s-agent-traces", 0), newRow(j.through(benignAsked), "k8s-agent-traces", 0.05)
+	others := newRow(j.through(otherWrites), "k8s-agent-traces", 1)
 	r := &replay{judge: j}
 	for i := range calls {
 		call := &calls[i]
