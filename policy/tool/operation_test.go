@@ -85,6 +85,7 @@ func TestWhatOnlyReads(t *testing.T) {
 		{"a description that goes on to a change", tool.Call{Name: "get_it", Description: "Gets the message and deletes it."}, false},
 		{"a command among the arguments", tool.Call{Name: "get_status", Arguments: arguments{"command": "rm -r x"}}, false},
 		{"an action among the arguments", tool.Call{Name: "get_status", Arguments: arguments{"method": "delete_all"}}, false},
+		{"a losing action among the arguments that could be a noun", tool.Call{Name: "get_disk", Arguments: arguments{"action": "format"}}, false},
 		{"a statement that writes", tool.Call{Name: "query_table", Arguments: arguments{"sql": "select 1; drop table a"}}, false},
 		{"a statement deep inside", tool.Call{Name: "query_table", Arguments: arguments{"a": []any{arguments{"sql": "DELETE FROM a"}}}}, false},
 		{"a dispatcher that calls a change", tool.Call{Name: "call_tool", Arguments: arguments{"tool_name": "delete_invoice"}}, false},
