@@ -96,6 +96,13 @@ func (r *objectReview) mayAnswer(ctx context.Context, path *field.Path, g *v1alp
 		return field.ErrorList{field.Forbidden(path, fmt.Sprintf(
 			"ServiceAccount %s/%s may not answer; a person answers, or the platform team lists it in spec.serviceAccountApprovers of a ClusterAgentPolicy", namespace, name))}, nil, nil
 	}
+	kin, err := r.kinOfRequester(ctx, g)
+	if err != nil {
+		return nil, nil, err
+	}
+	if kin != "" {
+		return field.ErrorList{field.Forbidden(path, kin+"; ask a person with the verb approve")}, nil, nil
+	}
 	allowed, err := r.mayDo(ctx, verbApprove, resourceGrants)
 	if err != nil {
 		return nil, nil, err

@@ -35,12 +35,21 @@ type cluster struct {
 	policies   []v1alpha1.ClusterAgentPolicy
 	profiles   []v1alpha1.AgentPolicy
 	namespaces []corev1.Namespace
+	sessions   []v1alpha1.AgentSession
 	err        error
 }
 
 // List implements client.Reader.
-func (c *cluster) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (c *cluster) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	switch list := list.(type) {
+	case *v1alpha1.AgentSessionList:
+		var selected client.ListOptions
+		selected.ApplyOptions(options)
+		for _, session := range c.sessions {
+			if session.Namespace == selected.Namespace {
+				list.Items = append(list.Items, session)
+			}
+		}
 	case *v1alpha1.ClusterAgentPolicyList:
 		list.Items = c.policies
 	case *v1alpha1.AgentPolicyList:

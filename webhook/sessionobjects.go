@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/identity"
+	"stepbeyond.dev/stepbeyond/internal/identity/authority"
 )
 
 // session judges an AgentSession that a person opens. An update is the schema's to judge: everything that widens is
@@ -36,6 +38,13 @@ func (r *objectReview) session(ctx context.Context) (field.ErrorList, error) {
 		return append(found, field.Invalid(field.NewPath("metadata", "namespace"), omitted, fmt.Sprintf(
 			"%s is not governed, so a session there would bind nobody; label it %s=PROFILE or use a governed namespace", namespace, v1alpha1.LabelProfile))), nil
 	}
+	if session.Spec.Parent != nil {
+		below, err := r.belowParent(ctx, session)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, below...)
+	}
 	id := &session.Spec.Identity
 	if id.Type == v1alpha1.IdentityUser {
 		if home, listed := r.snapshot.GovernedUser(id.UserName); !listed || home != namespace {
@@ -45,85 +54,39 @@ func (r *objectReview) session(ctx context.Context) (field.ErrorList, error) {
 		return found, nil
 	}
 	if template, ok := r.snapshot.Template(namespace, id.ServiceAccountName); ok {
-		found = append(found, checkAuthority(spec.Child("authority"), &session.Spec.Authority, &template)...)
+		// Opening a session by hand is no way around what the profile gives the pods of the same ServiceAccount.
+		bound := authority.Bound{
+			Authority: &template.Authority, Name: fmt.Sprintf("session template %q", template.Name),
+			Remedy: ", or the platform team widens the template",
+		}
+		found = append(found, bound.Check(spec.Child("authority"), &session.Spec.Authority)...)
 	}
 	return found, nil
 }
 
-// checkAuthority keeps a session inside what the profile gives the pods of the same ServiceAccount: opening a session by
-// hand is no way around it.
-func checkAuthority(path *field.Path, a *v1alpha1.Authority, template *v1alpha1.SessionTemplate) field.ErrorList {
-	var found field.ErrorList
-	bound := &template.Authority
-	beyond := fmt.Sprintf("exceeds session template %q; leave it out, or the platform team widens the template", template.Name)
-	for i, stage := range a.Stages {
-		if !slices.Contains(bound.Stages, stage) {
-			found = append(found, field.Invalid(path.Child("stages").Index(i), omitted, beyond))
-		}
+// belowParent keeps a child that a person opens within its parent, as a child that lineage makes is.
+func (r *objectReview) belowParent(ctx context.Context, child *v1alpha1.AgentSession) (field.ErrorList, error) {
+	path := field.NewPath("spec", "parent")
+	invalid := func(why string) field.ErrorList { return field.ErrorList{field.Invalid(path, omitted, why)} }
+	var list v1alpha1.AgentSessionList
+	if err := r.live.List(ctx, &list, client.InNamespace(r.req.Namespace)); err != nil {
+		return nil, fmt.Errorf("list sessions of namespace %s: %w", r.req.Namespace, err)
 	}
-	for i, capability := range a.Capabilities {
-		if !slices.Contains(bound.Capabilities, capability) {
-			found = append(found, field.Invalid(path.Child("capabilities").Index(i), omitted, beyond))
-		}
+	at := slices.IndexFunc(list.Items, func(s v1alpha1.AgentSession) bool {
+		return s.Name == child.Spec.Parent.Name && s.UID == child.Spec.Parent.UID
+	})
+	settings, _ := r.snapshot.Namespace(r.req.Namespace)
+	switch {
+	case at < 0:
+		return invalid("no session of this namespace has this name and uid"), nil
+	case settings.Policy == nil:
+		return invalid("no valid policy covers the namespace, so it has no children now"), nil
+	case child.Spec.Identity.Type == v1alpha1.IdentityServiceAccount && child.Spec.Identity.RootOwner == nil:
+		return field.ErrorList{field.Required(field.NewPath("spec", "identity", "rootOwner"), "a child session follows a workload")}, nil
 	}
-	if len(bound.Kubernetes) > 0 && len(a.Kubernetes) == 0 {
-		found = append(found, field.Required(path.Child("kubernetes"),
-			fmt.Sprintf("session template %q narrows the writes, so this session must narrow them as well", template.Name)))
+	parent, caps := &list.Items[at], settings.Policy.Spec.WithProfileDefaults().Caps
+	if refusal := identity.PlaceBelow(list.Items, parent, caps, r.now); refusal != nil {
+		return invalid(refusal.Text), nil
 	}
-	for i := range a.Kubernetes {
-		within := func(b v1alpha1.KubernetesAuthority) bool { return narrows(&a.Kubernetes[i], &b) }
-		if len(bound.Kubernetes) > 0 && !slices.ContainsFunc(bound.Kubernetes, within) {
-			found = append(found, field.Invalid(path.Child("kubernetes").Index(i), omitted, "no single entry covers it: it "+beyond))
-		}
-	}
-	return append(found, checkBudgets(path.Child("budgets"), a.Budgets, bound.Budgets, beyond)...)
-}
-
-func checkBudgets(path *field.Path, budgets, bound *v1alpha1.Budgets, beyond string) field.ErrorList {
-	if bound == nil {
-		return nil
-	}
-	if budgets == nil {
-		budgets = &v1alpha1.Budgets{}
-	}
-	var found field.ErrorList
-	check := func(name string, value, most *int32) {
-		if most != nil && (value == nil || *value > *most) {
-			found = append(found, field.Invalid(path.Child(name), omitted, fmt.Sprintf("must be at most %d: it %s", *most, beyond)))
-		}
-	}
-	check("maxMutations", budgets.MaxMutations, bound.MaxMutations)
-	check("maxChildSessions", budgets.MaxChildSessions, bound.MaxChildSessions)
-	return found
-}
-
-// narrows tells whether everything that a selects is selected by b.
-func narrows(a, b *v1alpha1.KubernetesAuthority) bool {
-	return all(a.Groups, b.Groups, func(group, by string) bool { return by == "*" || by == group }) &&
-		all(a.Verbs, b.Verbs, func(verb, by v1alpha1.Verb) bool { return by == verb }) &&
-		all(a.Resources, b.Resources, resourceWithin) &&
-		(len(b.Names) == 0 || len(a.Names) > 0 && all(a.Names, b.Names, nameWithin))
-}
-
-// all tells whether each value is within some bound.
-func all[T any](values, bounds []T, within func(value, bound T) bool) bool {
-	for _, value := range values {
-		if !slices.ContainsFunc(bounds, func(bound T) bool { return within(value, bound) }) {
-			return false
-		}
-	}
-	return true
-}
-
-func resourceWithin(resource, by string) bool {
-	if by == "*" || by == resource {
-		return true
-	}
-	parent, all := strings.CutSuffix(by, "/*")
-	return all && strings.HasPrefix(resource, parent+"/")
-}
-
-func nameWithin(name, by string) bool {
-	prefix, wild := strings.CutSuffix(by, "*")
-	return by == name || wild && strings.HasPrefix(name, prefix)
+	return identity.CheckChild(child, parent, identity.ChildLimit(parent, caps)), nil
 }

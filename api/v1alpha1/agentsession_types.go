@@ -50,6 +50,7 @@ type AgentSessionList struct {
 
 // AgentSessionSpec is what the session was opened with.
 // +kubebuilder:validation:XValidation:rule="has(self.adapter) == has(oldSelf.adapter) && (!has(self.adapter) || self.adapter == oldSelf.adapter)",fieldPath=".adapter",message="is immutable: open another session"
+// +kubebuilder:validation:XValidation:rule="has(self.parent) == has(oldSelf.parent) && (!has(self.parent) || self.parent == oldSelf.parent)",fieldPath=".parent",message="is immutable: open another session"
 type AgentSessionSpec struct {
 	// identity that the session belongs to. Immutable.
 	// +required
@@ -77,6 +78,12 @@ type AgentSessionSpec struct {
 	// only.
 	// +optional
 	Adapter *Adapter `json:"adapter,omitempty"`
+
+	// parent is the session of the same namespace whose agent made this one's work. A child has the parent's user, tier
+	// and mode, a strict part of its authority, and no later deadline; the suspension and the end of any ancestor are
+	// also its own. Immutable. Omitted: the session has no parent.
+	// +optional
+	Parent *ParentSession `json:"parent,omitempty"`
 
 	// authority of the session. Budgets may shrink, everything else is immutable.
 	// +required
@@ -169,6 +176,22 @@ type RootOwner struct {
 	UID types.UID `json:"uid"`
 }
 
+// ParentSession is the parent of a child session.
+type ParentSession struct {
+	// name of the parent, in the same namespace.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// uid of the parent: a session made anew under its name is nobody's parent.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
+}
+
 // SessionState is where a session stands; derived from conditions, for people and columns. Suspended: reads go on,
 // writes are held. Ended: every governed write is refused.
 // +kubebuilder:validation:Enum=Active;Suspended;Ended
@@ -193,15 +216,17 @@ const (
 )
 
 // LostGuarantee names something that the session cannot rely on (requirement M-2). Enforcement: webhook and floor are
-// not proven in force, or the profile only audits. Policy: no valid policy is loaded. Context, Memory,
-// ProtectedRecord: not provided, because the session has no adapter that provides them.
-// +kubebuilder:validation:Enum=Enforcement;Policy;Context;Memory;ProtectedRecord
+// not proven in force, or the profile only audits. Policy: no valid policy is loaded. Confinement: RBAC lets the
+// session's identity step around admission or read Secrets (requirement K-10). Context, Memory, ProtectedRecord: not
+// provided, because the session has no adapter that provides them.
+// +kubebuilder:validation:Enum=Enforcement;Policy;Confinement;Context;Memory;ProtectedRecord
 type LostGuarantee string
 
 // Lost guarantees.
 const (
 	LostEnforcement     LostGuarantee = "Enforcement"
 	LostPolicy          LostGuarantee = "Policy"
+	LostConfinement     LostGuarantee = "Confinement"
 	LostContext         LostGuarantee = "Context"
 	LostMemory          LostGuarantee = "Memory"
 	LostProtectedRecord LostGuarantee = "ProtectedRecord"

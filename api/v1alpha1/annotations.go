@@ -19,6 +19,10 @@ const (
 	// LabelTemplate on an AgentSession is the session template it was made from; a session opened by a person has none.
 	LabelTemplate = "stepbeyond.dev/template"
 
+	// LabelRootOwner on an AgentSession with lifetime Pod is the UID of the pod's root owner, so that the sessions of one
+	// workload's pods find each other.
+	LabelRootOwner = "stepbeyond.dev/root-owner"
+
 	// LabelQuestion on a PermissionGrant is the 16 base32 characters of its digest that are also in its name. All
 	// questions about one digest share them, so one list finds the earlier ones (requirement G-7).
 	LabelQuestion = "stepbeyond.dev/question"

@@ -257,7 +257,7 @@ type ClusterAgentPolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=128
 	RuleStatuses []RuleStatus `json:"ruleStatuses,omitempty"`
 
-	// conditions are Ready, EnforcementReady and Stalled; conditions.go documents their reasons.
+	// conditions are Ready, EnforcementReady, IdentitiesConfined and Stalled; conditions.go documents their reasons.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

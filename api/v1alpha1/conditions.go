@@ -13,8 +13,8 @@ const (
 	//
 	// True: Compiled (both policies), Active (AgentSession).
 	// False: InvalidRule, InvalidSelector, InvalidDelegation, UnknownBaseline, DuplicateProfile, ProfileMissing,
-	// ScopeTooLarge, InvalidScope, NotDelegated, WrongName (policies); Suspended, Ended, DeadlinePassed, OwnerGone, NoPolicy,
-	// TemplateWriterFound, AuthorityExceeded, DuplicateSession (AgentSession).
+	// ScopeTooLarge, InvalidScope, NotDelegated, WrongName (policies); Suspended, ParentSuspended, Ended, DeadlinePassed,
+	// OwnerGone, ParentEnded, NoPolicy, TemplateWriterFound, AuthorityExceeded, DuplicateSession (AgentSession).
 	ConditionReady ConditionType = "Ready"
 
 	// ConditionStalled: only a change of the spec can help; present and True, or absent (kstatus).
@@ -23,20 +23,26 @@ const (
 	ConditionStalled ConditionType = "Stalled"
 )
 
-// Condition of ClusterAgentPolicy alone.
+// Conditions of ClusterAgentPolicy alone.
 const (
 	// ConditionEnforcementReady: webhook and floor are proven in force by a canary request.
 	//
 	// True: CanaryDenied. False: CanaryAdmitted, CanaryFailed, WebhookMissing, FloorMissing, CertificateNotServed,
 	// ScopeTooLarge, InvalidScope. Unknown: NotProvenYet.
 	ConditionEnforcementReady ConditionType = "EnforcementReady"
+
+	// ConditionIdentitiesConfined: RBAC lets no governed identity step around admission or read Secrets (requirement
+	// K-10).
+	//
+	// True: RolesConfined. False: RoleEscapes.
+	ConditionIdentitiesConfined ConditionType = "IdentitiesConfined"
 )
 
 // Condition of AgentSession alone.
 const (
 	// ConditionGuaranteeMet: the session has at least the guarantee runtime-backed.
 	//
-	// True: EnforcementProven. False: EnforcementLost, FloorAudited, NoPolicy. Unknown: NotProvenYet.
+	// True: EnforcementProven. False: EnforcementLost, FloorAudited, NoPolicy, RoleEscapes. Unknown: NotProvenYet.
 	ConditionGuaranteeMet ConditionType = "GuaranteeMet"
 )
 
@@ -115,18 +121,31 @@ const (
 	ReasonFloorAudited ConditionReason = "FloorAudited"
 )
 
+// Reasons of IdentitiesConfined.
+const (
+	// ReasonRolesConfined: IdentitiesConfined True; no role of a governed identity escapes.
+	ReasonRolesConfined ConditionReason = "RolesConfined"
+	// ReasonRoleEscapes: IdentitiesConfined and GuaranteeMet False; the message names the role, the identity, and what
+	// the role allows.
+	ReasonRoleEscapes ConditionReason = "RoleEscapes"
+)
+
 // Reasons of AgentSession's Ready.
 const (
 	// ReasonActive: Ready True; the session is served.
 	ReasonActive ConditionReason = "Active"
 	// ReasonSuspended: Ready False; writes are held until a person resumes.
 	ReasonSuspended ConditionReason = "Suspended"
+	// ReasonParentSuspended: Ready False; an ancestor is suspended, so writes are held until a person resumes it.
+	ReasonParentSuspended ConditionReason = "ParentSuspended"
 	// ReasonEnded: Ready False; a person ended the session.
 	ReasonEnded ConditionReason = "Ended"
 	// ReasonDeadlinePassed: Ready False; spec.deadlineTime has passed.
 	ReasonDeadlinePassed ConditionReason = "DeadlinePassed"
 	// ReasonOwnerGone: Ready False; the root owner or the pod of the session no longer exists.
 	ReasonOwnerGone ConditionReason = "OwnerGone"
+	// ReasonParentEnded: Ready False; an ancestor has ended or is gone.
+	ReasonParentEnded ConditionReason = "ParentEnded"
 	// ReasonNoPolicy: Ready and GuaranteeMet False; no valid policy covers the session's namespace.
 	ReasonNoPolicy ConditionReason = "NoPolicy"
 	// ReasonTemplateWriterFound: Ready False; a governed identity wrote the pod template, so the pod gets no session

@@ -172,7 +172,8 @@ type UseAttempt struct {
 	// +kubebuilder:validation:MaxLength=64
 	TargetUID types.UID `json:"targetUID,omitempty"`
 
-	// oldResourceVersion of the target before the attempt. Omitted: it did not exist, or has none.
+	// oldResourceVersion of the target before the attempt, of a creation that of its resource. Omitted: it has none, or
+	// the system does not read it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	OldResourceVersion string `json:"oldResourceVersion,omitempty"`
@@ -183,6 +184,11 @@ type UseAttempt struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=67
 	ObjectDigest string `json:"objectDigest,omitempty"`
+
+	// oldObjectDigest is that of the object before the attempt. Omitted as objectDigest is.
+	// +optional
+	// +kubebuilder:validation:MaxLength=67
+	OldObjectDigest string `json:"oldObjectDigest,omitempty"`
 
 	// time of the attempt.
 	// +required

@@ -97,6 +97,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.LivePodApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperationMatch"):
 		return &apiv1alpha1.OperationMatchApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ParentSession"):
+		return &apiv1alpha1.ParentSessionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PermissionGrant"):
 		return &apiv1alpha1.PermissionGrantApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PermissionGrantSpec"):

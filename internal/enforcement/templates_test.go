@@ -93,8 +93,8 @@ func engineImage(t *testing.T, resource schema.GroupResource) string {
 	if err != nil {
 		t.Fatalf("%s: %v", resource, err)
 	}
-	if len(op.Kubernetes.PodTemplates) == 0 {
-		return ""
+	if len(op.Kubernetes.PodTemplates) != 1 {
+		return "" // the engine searches all of an object of any other kind, and finds every one
 	}
 	return op.Kubernetes.PodTemplates[0].Images[0]
 }

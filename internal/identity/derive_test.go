@@ -80,7 +80,7 @@ func TestDerivedSessions(t *testing.T) {
 		{
 			"one per pod", func(t *v1alpha1.SessionTemplate, _ *corev1.Pod) { t.Lifetime = v1alpha1.SessionLifetimePod },
 			func(s *v1alpha1.AgentSession) {
-				s.Name = "web-1-abcde-podui"
+				s.Name, s.Labels[v1alpha1.LabelRootOwner] = "web-1-abcde-podui", "0a1b2c3d"
 				s.Spec.Identity.RootOwner, s.Spec.Identity.PodName, s.Spec.Identity.PodUID = nil, "web-1-abcde", "pod-uid"
 			},
 		},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +22,17 @@ var intermediate = map[string]schema.GroupVersionKind{
 }
 
 // RootOwner follows a pod's controllers to the workload that a person or an agent wrote: a Deployment, CronJob, Job,
-// StatefulSet, DaemonSet or whatever else owns it. A pod without a controller is its own root. Only metadata is read.
-func RootOwner(ctx context.Context, reader client.Reader, pod *corev1.Pod) (v1alpha1.RootOwner, error) {
-	root := v1alpha1.RootOwner{Kind: "Pod", Name: pod.Name, UID: pod.UID}
+// StatefulSet, DaemonSet or whatever else owns it. A pod that nothing ever owned is its own root. Only metadata is read.
+//
+// released tells that the pod no longer hangs on the workload that it was made for: the pod or what made it was taken out
+// by another label or owner, or what made it is gone. As a root of its own it would get a fresh session, without the
+// deadline, suspension and caps of the workload's.
+func RootOwner(ctx context.Context, reader client.Reader, pod *corev1.Pod) (root v1alpha1.RootOwner, released bool, err error) {
+	root = v1alpha1.RootOwner{Kind: "Pod", Name: pod.Name, UID: pod.UID}
 	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return root, pod.GenerateName != "", nil
+	}
 	// ReplicaSet to Deployment and Job to CronJob are the only chains of the built-in kinds: two steps.
 	for step := 0; owner != nil && step < 2; step++ {
 		root = v1alpha1.RootOwner{Kind: owner.Kind, Name: owner.Name, UID: owner.UID}
@@ -35,21 +44,25 @@ func RootOwner(ctx context.Context, reader client.Reader, pod *corev1.Pod) (v1al
 		object.SetGroupVersionKind(kind)
 		err := reader.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, object)
 		if apierrors.IsNotFound(err) {
-			break // the owner is gone; the chain ends at what the pod itself says
+			return root, true, nil
 		}
 		if err != nil {
-			return root, fmt.Errorf("read %s %s/%s: %w", owner.Kind, pod.Namespace, owner.Name, err)
+			return root, false, fmt.Errorf("read %s %s/%s: %w", owner.Kind, pod.Namespace, owner.Name, err)
 		}
 		if object.GetUID() != owner.UID {
-			break
+			return root, true, nil
 		}
-		owner = metav1.GetControllerOf(object)
+		if owner = metav1.GetControllerOf(object); owner == nil {
+			return root, orphaned(object), nil
+		}
 	}
-	return root, nil
+	return root, false, nil
 }
 
-// Released tells that a pod was made by a controller and belongs to none any more: it was relabelled out of its workload,
-// which would otherwise give it a fresh session of its own, without the deadline, holds and caps of the workload's.
-func Released(pod *corev1.Pod) bool {
-	return pod.GenerateName != "" && metav1.GetControllerOf(pod) == nil
+// orphaned tells that a Deployment made the ReplicaSet, or a CronJob the Job: it carries the mark of its maker, and
+// belongs to none.
+func orphaned(object *metav1.PartialObjectMetadata) bool {
+	_, ofDeployment := object.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	_, ofCronJob := object.Annotations[batchv1.CronJobScheduledTimestampAnnotation]
+	return ofDeployment || ofCronJob
 }

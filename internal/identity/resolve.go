@@ -56,7 +56,7 @@ func (r *Resolved) Key() string {
 	if r.Session == nil {
 		return ""
 	}
-	return r.Session.Namespace + "/" + r.Session.Name
+	return key(r.Session.Namespace, r.Session.Name)
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
@@ -95,14 +95,13 @@ func (r *Resolver) Resolve(ctx context.Context, caller Caller, snapshot *policys
 		return missing(caller, namespace, policy.ReasonNoSession, "the pod of the token no longer exists"), nil
 	case pod.Spec.ServiceAccountName != account:
 		return missing(caller, namespace, policy.ReasonNoSession, "the pod of the token runs under another ServiceAccount"), nil
-	case Released(pod):
-		return missing(caller, namespace, policy.ReasonNoSession, "the pod was taken out of its workload, and such pods have no session of their own"), nil
-	case pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "":
-		return missing(caller, namespace, policy.ReasonNoSession, "the pod was written by an agent, and such pods have no session of their own"), nil
 	}
-	root, err := RootOwner(ctx, cachedThenLive{r.Cached, r.Live}, pod)
-	if err != nil {
+	root, released, err := RootOwner(ctx, cachedThenLive{r.Cached, r.Live}, pod)
+	switch {
+	case err != nil:
 		return Resolved{}, err
+	case released:
+		return missing(caller, namespace, policy.ReasonNoSession, "the pod was taken out of its workload, and such pods have no session of their own"), nil
 	}
 	resolved, err := r.resolvePod(ctx, caller, snapshot, pod, root, now)
 	resolved.Pod = pod
@@ -122,44 +121,23 @@ func (r *Resolver) resolvePod(ctx context.Context, caller Caller, snapshot *poli
 		}
 	}
 	if len(matching) > 0 {
-		return choose(caller, pod.Namespace, matching, now), nil
+		return r.choose(ctx, caller, pod.Namespace, matching, now)
 	}
-	template, ok := snapshot.Template(pod.Namespace, pod.Spec.ServiceAccountName)
-	settings, _ := snapshot.Namespace(pod.Namespace)
-	if !ok || settings.Policy == nil {
-		return missing(caller, pod.Namespace, policy.ReasonNoSession,
-			fmt.Sprintf("no session template names ServiceAccount %s", pod.Spec.ServiceAccountName)), nil
+	var all v1alpha1.AgentSessionList
+	if err := r.Cached.List(ctx, &all, client.InNamespace(pod.Namespace)); err != nil {
+		return Resolved{}, fmt.Errorf("list sessions of namespace %s: %w", pod.Namespace, err)
 	}
-	derived := Derive(template, settings, pod, root, now)
-	if why, err := r.unborn(ctx, derived, settings, now); err != nil || why != "" {
-		return missing(caller, pod.Namespace, policy.ReasonNoSession, why), err
+	opening := Opening{Pod: pod, Root: root, Snapshot: snapshot, Sessions: all.Items, Now: now}
+	derived, refusal := opening.Session()
+	switch {
+	case refusal == nil:
+		standing, err := StandingOf(derived, among(all.Items), now)
+		return active(caller, derived, standing), err
+	case refusal.Cause == CauseWriterEnded || refusal.Cause == CausePredecessor:
+		return over(caller, pod.Namespace, refusal.Text), nil
+	default:
+		return missing(caller, pod.Namespace, policy.ReasonNoSession, refusal.Text), nil
 	}
-	return active(caller, derived), nil
-}
-
-// unborn says why the session controller will not make a derived session, so that no caller acts in one that never comes
-// to be: the namespace has as many as it may, another session has the name, or nobody is named whose work it is.
-func (r *Resolver) unborn(ctx context.Context, derived *v1alpha1.AgentSession, settings policystore.Namespace, now time.Time) (string, error) {
-	if derived.Spec.UserName == "" {
-		return "the pod does not say whose work it does (annotation " + v1alpha1.AnnotationUser + ")", nil
-	}
-	var list v1alpha1.AgentSessionList
-	if err := r.Cached.List(ctx, &list, client.InNamespace(derived.Namespace)); err != nil {
-		return "", fmt.Errorf("list sessions of namespace %s: %w", derived.Namespace, err)
-	}
-	live := int32(0)
-	for i := range list.Items {
-		if list.Items[i].Name == derived.Name {
-			return "session " + derived.Name + " belongs to another workload", nil
-		}
-		if !Ended(&list.Items[i], now) {
-			live++
-		}
-	}
-	if limit := *settings.Policy.Spec.WithProfileDefaults().Caps.MaxSessions; live >= limit {
-		return fmt.Sprintf("the namespace has %d of %d sessions (caps.maxSessions)", live, limit), nil
-	}
-	return "", nil
 }
 
 func (r *Resolver) resolveUser(ctx context.Context, caller Caller, snapshot *policystore.Snapshot, now time.Time) (Resolved, error) {
@@ -181,42 +159,59 @@ func (r *Resolver) resolveUser(ctx context.Context, caller Caller, snapshot *pol
 	if len(matching) == 0 {
 		return missing(caller, namespace, policy.ReasonNoSession, "no session of type User names this user"), nil
 	}
-	return choose(caller, namespace, matching, now), nil
+	return r.choose(ctx, caller, namespace, matching, now)
 }
 
 // choose takes the one session that has not ended. Several could be meant: none is taken. All ended: the caller's work
 // is over, and no template gives it a fresh start.
-func choose(caller Caller, namespace string, matching []*v1alpha1.AgentSession, now time.Time) Resolved {
+func (r *Resolver) choose(ctx context.Context, caller Caller, namespace string, matching []*v1alpha1.AgentSession, now time.Time) (Resolved, error) {
 	var live *v1alpha1.AgentSession
+	var standing, last Standing
 	for _, session := range matching {
-		if Ended(session, now) {
+		found, err := StandingOf(session, Through(ctx, r.Cached, namespace), now)
+		if err != nil {
+			return Resolved{}, err
+		}
+		if last = found; found.State == v1alpha1.SessionEnded {
 			continue
 		}
 		if live != nil {
 			resolved := missing(caller, namespace, policy.ReasonSessionAmbiguous, fmt.Sprintf("sessions %s and %s both cover this caller", live.Name, session.Name))
 			resolved.View.State = policy.SessionAmbiguous
-			return resolved
+			return resolved, nil
 		}
-		live = session
+		live, standing = session, found
 	}
-	if live == nil {
-		resolved := missing(caller, namespace, policy.ReasonSessionEnded, fmt.Sprintf("session %s has ended", matching[0].Name))
-		resolved.View.State = policy.SessionEnded
-		return resolved
+	if live != nil {
+		return active(caller, live, standing), nil
 	}
-	return active(caller, live)
+	text := fmt.Sprintf("session %s has ended", last.By)
+	if ended := matching[len(matching)-1]; last.By != ended.Name {
+		text += fmt.Sprintf(", and session %s with it", ended.Name)
+	}
+	return over(caller, namespace, text), nil
 }
 
-func active(caller Caller, session *v1alpha1.AgentSession) Resolved {
+func active(caller Caller, session *v1alpha1.AgentSession, standing Standing) Resolved {
 	view := policy.SessionView{
 		State: policy.SessionActive, Namespace: session.Namespace, Name: session.Name, UID: string(session.UID),
-		Epoch: Epoch(session), Username: caller.Username, Deadline: session.Spec.DeadlineTime.Time,
+		Epoch: Epoch(session), Username: caller.Username, Deadline: standing.Deadline,
 		Authority: policystore.AuthorityOf(&session.Spec.Authority, session.Namespace),
 	}
-	if session.Status.State == v1alpha1.SessionSuspended {
+	if standing.State == v1alpha1.SessionSuspended {
 		view.State, view.StateReason = policy.SessionSuspended, policy.ReasonSuspended
+		if standing.By != session.Name {
+			view.StateDetail = fmt.Sprintf("session %s, above this one, is suspended", standing.By)
+		}
 	}
 	return Resolved{View: view, Session: session}
+}
+
+// over is the answer to a caller whose session has ended.
+func over(caller Caller, namespace, detail string) Resolved {
+	resolved := missing(caller, namespace, policy.ReasonSessionEnded, detail)
+	resolved.View.State = policy.SessionEnded
+	return resolved
 }
 
 func missing(caller Caller, namespace string, reason policy.Reason, detail string) Resolved {

@@ -45,6 +45,13 @@ func (r *reader) Get(_ context.Context, key client.ObjectKey, into client.Object
 				return nil
 			}
 		}
+	case *v1alpha1.AgentSession:
+		for _, session := range r.sessions {
+			if client.ObjectKeyFromObject(session) == key {
+				session.DeepCopyInto(into)
+				return nil
+			}
+		}
 	case *metav1.PartialObjectMetadata:
 		for _, owner := range r.owners {
 			if owner.GroupVersionKind() == into.GroupVersionKind() && client.ObjectKeyFromObject(owner) == key {
@@ -80,7 +87,10 @@ func (r *reader) List(_ context.Context, into client.ObjectList, options ...clie
 }
 
 // snapshot governs namespace checkout, where ServiceAccount agent has a template, and one user.
-func snapshot(t *testing.T) *policystore.Snapshot {
+func snapshot(t *testing.T) *policystore.Snapshot { return snapshotFor(t, 2) }
+
+// snapshotFor has a profile that allows that many live sessions.
+func snapshotFor(t *testing.T, sessions int32, changes ...func(*v1alpha1.AgentPolicySpec)) *policystore.Snapshot {
 	t.Helper()
 	cluster := v1alpha1.ClusterAgentPolicy{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "u1"}}
 	cluster.Spec.BaselineVersion = "v1"
@@ -91,7 +101,10 @@ func snapshot(t *testing.T) *policystore.Snapshot {
 	shared := template()
 	shared.Name, shared.ServiceAccountName, shared.User = "shared", "shared", v1alpha1.TemplateUser{Source: v1alpha1.UserSourcePodAnnotation}
 	profile.Spec.SessionTemplates = []v1alpha1.SessionTemplate{template(), shared}
-	profile.Spec.Caps = &v1alpha1.Caps{MaxSessions: ptr(int32(2))}
+	profile.Spec.Caps = &v1alpha1.Caps{MaxSessions: &sessions}
+	for _, change := range changes {
+		change(&profile.Spec)
+	}
 	built, err := policystore.Build(policystore.Input{
 		Cluster: []v1alpha1.ClusterAgentPolicy{cluster}, Policies: []v1alpha1.AgentPolicy{profile},
 		Namespaces: []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "checkout", Labels: map[string]string{v1alpha1.LabelProfile: "standard"}}}},
@@ -198,6 +211,8 @@ type resolveCase struct {
 	live   *reader
 	want   found
 	detail string // a part of the state's detail
+	// room is how many live sessions the namespace may have; 0 means 2.
+	room int32
 }
 
 func runResolve(t *testing.T, cases []resolveCase) {
@@ -213,7 +228,7 @@ func runResolve(t *testing.T, cases []resolveCase) {
 				live = &reader{}
 			}
 			resolver := identity.Resolver{Cached: cached, Live: live}
-			got, err := resolver.Resolve(t.Context(), caller(test.caller), snapshot(t), now)
+			got, err := resolver.Resolve(t.Context(), caller(test.caller), snapshotFor(t, max(test.room, 2)), now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +264,7 @@ func TestACallerWithoutExactlyOneSessionHasNone(t *testing.T) {
 			want: found{policy.SessionMissing, policy.ReasonNoSession, "", ""}, detail: "another ServiceAccount",
 		},
 		{
-			name: "a pod whose template an agent wrote", want: found{policy.SessionMissing, policy.ReasonNoSession, "", ""}, detail: "written by an agent",
+			name: "a pod whose template an agent of an unknown session wrote", want: found{policy.SessionMissing, policy.ReasonNoSession, "", ""}, detail: "written by an agent",
 			cached: func(r *reader) {
 				r.pods[0].Annotations = map[string]string{v1alpha1.AnnotationTemplateWriter: "checkout/other"}
 			},
@@ -262,6 +277,20 @@ func TestACallerWithoutExactlyOneSessionHasNone(t *testing.T) {
 		{
 			name: "a pod that was taken out of its workload", want: found{policy.SessionMissing, policy.ReasonNoSession, "", ""}, detail: "taken out of its workload",
 			cached: func(r *reader) { r.pods[0].GenerateName, r.pods[0].OwnerReferences = "web-1-", nil },
+		},
+		{
+			name: "a pod whose ReplicaSet was taken from its Deployment", want: found{policy.SessionMissing, policy.ReasonNoSession, "", ""}, detail: "taken out of its workload",
+			cached: func(r *reader) {
+				r.owners[0].OwnerReferences, r.owners[0].Labels = nil, map[string]string{"pod-template-hash": "7d4b9"}
+			},
+		},
+		{
+			name: "a pod whose ReplicaSet is gone", want: found{policy.SessionMissing, policy.ReasonNoSession, "", ""}, detail: "taken out of its workload",
+			cached: func(r *reader) { r.owners = nil },
+		},
+		{
+			name: "a pod that is being deleted and never had a session", want: found{policy.SessionMissing, policy.ReasonNoSession, "", ""}, detail: "is being deleted",
+			cached: func(r *reader) { r.pods[0].DeletionTimestamp = &metav1.Time{Time: now} },
 		},
 		{
 			name: "a pod that does not say whose work it does", want: found{policy.SessionMissing, policy.ReasonNoSession, "", ""}, detail: "whose work it does",
@@ -424,15 +453,19 @@ func TestRootOwner(t *testing.T) {
 		owner  *metav1.OwnerReference
 		owners []*metav1.PartialObjectMetadata
 		want   v1alpha1.RootOwner
+		// released: the pod was made for a workload that it no longer hangs on.
+		released bool
 	}{
-		{"a pod without a controller is its own", nil, nil, v1alpha1.RootOwner{Kind: "Pod", Name: "web-1-abcde", UID: "pod-uid"}},
-		{"a ReplicaSet leads to its Deployment", ptr(owned("apps/v1", "ReplicaSet", "web-1", "rs-uid")), []*metav1.PartialObjectMetadata{replicaSet()}, v1alpha1.RootOwner{Kind: "Deployment", Name: "web", UID: "deploy-uid"}},
-		{"a ReplicaSet of its own is the root", ptr(owned("apps/v1", "ReplicaSet", "web-1", "rs-uid")), []*metav1.PartialObjectMetadata{owner("apps/v1", "ReplicaSet", "web-1", "rs-uid")}, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "rs-uid"}},
-		{"a ReplicaSet that is gone is the root", ptr(owned("apps/v1", "ReplicaSet", "web-1", "rs-uid")), nil, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "rs-uid"}},
-		{"another ReplicaSet of its name leads nowhere", ptr(owned("apps/v1", "ReplicaSet", "web-1", "older")), []*metav1.PartialObjectMetadata{replicaSet()}, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "older"}},
-		{"a Job leads to its CronJob", ptr(owned("batch/v1", "Job", "nightly-1", "job-uid")), []*metav1.PartialObjectMetadata{owner("batch/v1", "Job", "nightly-1", "job-uid", owned("batch/v1", "CronJob", "nightly", "cron-uid"))}, v1alpha1.RootOwner{Kind: "CronJob", Name: "nightly", UID: "cron-uid"}},
-		{"a StatefulSet is the root, whoever owns it", ptr(owned("apps/v1", "StatefulSet", "db", "sts-uid")), []*metav1.PartialObjectMetadata{owner("apps/v1", "StatefulSet", "db", "sts-uid", owned("acme.example/v1", "Database", "db", "x"))}, v1alpha1.RootOwner{Kind: "StatefulSet", Name: "db", UID: "sts-uid"}},
-		{"a ReplicaSet of another group is the root", ptr(owned("acme.example/v1", "ReplicaSet", "web-1", "rs-uid")), []*metav1.PartialObjectMetadata{replicaSet()}, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "rs-uid"}},
+		{"a pod without a controller is its own", nil, nil, v1alpha1.RootOwner{Kind: "Pod", Name: "web-1-abcde", UID: "pod-uid"}, false},
+		{"a ReplicaSet leads to its Deployment", ptr(owned("apps/v1", "ReplicaSet", "web-1", "rs-uid")), []*metav1.PartialObjectMetadata{replicaSet()}, v1alpha1.RootOwner{Kind: "Deployment", Name: "web", UID: "deploy-uid"}, false},
+		{"a ReplicaSet of its own is the root", ptr(owned("apps/v1", "ReplicaSet", "web-1", "rs-uid")), []*metav1.PartialObjectMetadata{owner("apps/v1", "ReplicaSet", "web-1", "rs-uid")}, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "rs-uid"}, false},
+		{"a ReplicaSet that is gone", ptr(owned("apps/v1", "ReplicaSet", "web-1", "rs-uid")), nil, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "rs-uid"}, true},
+		{"a ReplicaSet under another UID", ptr(owned("apps/v1", "ReplicaSet", "web-1", "older")), []*metav1.PartialObjectMetadata{replicaSet()}, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "older"}, true},
+		{"a Job leads to its CronJob", ptr(owned("batch/v1", "Job", "nightly-1", "job-uid")), []*metav1.PartialObjectMetadata{owner("batch/v1", "Job", "nightly-1", "job-uid", owned("batch/v1", "CronJob", "nightly", "cron-uid"))}, v1alpha1.RootOwner{Kind: "CronJob", Name: "nightly", UID: "cron-uid"}, false},
+		{"a StatefulSet is the root, whoever owns it", ptr(owned("apps/v1", "StatefulSet", "db", "sts-uid")), []*metav1.PartialObjectMetadata{owner("apps/v1", "StatefulSet", "db", "sts-uid", owned("acme.example/v1", "Database", "db", "x"))}, v1alpha1.RootOwner{Kind: "StatefulSet", Name: "db", UID: "sts-uid"}, false},
+		{"a ReplicaSet of another group is the root", ptr(owned("acme.example/v1", "ReplicaSet", "web-1", "rs-uid")), []*metav1.PartialObjectMetadata{replicaSet()}, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "rs-uid"}, false},
+		{"a ReplicaSet that was taken from its Deployment", ptr(owned("apps/v1", "ReplicaSet", "web-1", "rs-uid")), []*metav1.PartialObjectMetadata{orphan("apps/v1", "ReplicaSet", "web-1", "rs-uid")}, v1alpha1.RootOwner{Kind: "ReplicaSet", Name: "web-1", UID: "rs-uid"}, true},
+		{"a Job that was taken from its CronJob", ptr(owned("batch/v1", "Job", "nightly-1", "job-uid")), []*metav1.PartialObjectMetadata{orphan("batch/v1", "Job", "nightly-1", "job-uid")}, v1alpha1.RootOwner{Kind: "Job", Name: "nightly-1", UID: "job-uid"}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			pod := agentPod()
@@ -440,15 +473,29 @@ func TestRootOwner(t *testing.T) {
 			if test.owner != nil {
 				pod.OwnerReferences = []metav1.OwnerReference{*test.owner}
 			}
-			got, err := identity.RootOwner(t.Context(), &reader{owners: test.owners}, pod)
+			got, released, err := identity.RootOwner(t.Context(), &reader{owners: test.owners}, pod)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("root owner (-want +got):\n%s", diff)
 			}
+			if released != test.released {
+				t.Errorf("released = %v, want %v", released, test.released)
+			}
 		})
 	}
+}
+
+// orphan carries the marks that its Deployment or CronJob gave it, and has no owner.
+func orphan(apiVersion, kind, name string, uid types.UID) *metav1.PartialObjectMetadata {
+	object := owner(apiVersion, kind, name, uid)
+	if kind == "ReplicaSet" {
+		object.Labels = map[string]string{"pod-template-hash": "7d4b9"}
+	} else {
+		object.Annotations = map[string]string{"batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-11-30T18:00:00Z"}
+	}
+	return object
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"stepbeyond.dev/stepbeyond/internal/certs"
+	"stepbeyond.dev/stepbeyond/internal/confinement/roles"
 	"stepbeyond.dev/stepbeyond/internal/controller/agentpolicy"
 	"stepbeyond.dev/stepbeyond/internal/controller/agentsession"
 	enforcementcontroller "stepbeyond.dev/stepbeyond/internal/controller/enforcement"
@@ -46,8 +48,14 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, installation *
 		stamper:  stamp.Stamper{Key: installation.DigestKey[:]},
 		state:    &enforcementcontroller.State{},
 	}
+	direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("make the client of the grant protocol: %w", err)
+	}
 	p.protocol = &grant.Protocol{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(),
+		Client: direct, Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(),
 		Key: installation.DigestKey, Now: time.Now,
 	}
 	if err := p.addWebhooks(); err != nil {
@@ -106,15 +114,16 @@ func (p *parts) addControllers(ctx context.Context, options Options) error {
 		return fmt.Errorf("register enforcement metric: %w", err)
 	}
 	c, live, recorder := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.mgr.GetEventRecorder("stepbeyond")
+	allowed := &roles.Roles{Reader: c}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		p.store,
+		p.store, allowed,
 		&enforcementcontroller.Scope{
 			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: endpoint, Manager: self, State: p.state, Metric: metric,
 		},
-		&enforcementcontroller.Status{Client: c, Store: p.store, State: p.state, Recorder: recorder},
+		&enforcementcontroller.Status{Client: c, Store: p.store, State: p.state, Roles: allowed, Recorder: recorder},
 		&agentpolicy.Status{Client: c, Store: p.store},
 		&agentsession.Birth{Client: c, Live: live, Store: p.store, Recorder: recorder},
-		&agentsession.Status{Client: c, Live: live, Store: p.store, Proof: p.state, Manager: self},
+		&agentsession.Status{Client: c, Live: live, Store: p.store, Proof: p.state, Roles: allowed, Manager: self},
 		&agentsession.Retention{Client: c, Store: p.store},
 		&permissiongrant.Reconciler{Client: c, Store: p.store, Protocol: p.protocol, Events: recorder, Now: time.Now},
 	} {

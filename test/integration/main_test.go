@@ -30,11 +30,13 @@ import (
 
 // homes are the governed namespaces and their profiles.
 var homes = map[string]string{
-	"race-update": "standard", "race-delete": "standard", "race-create": "standard",
 	"unnoticed": "standard", "sessions": "standard", "unborn": "standard", "unreadable": "standard", "secrecy": "standard",
 	"answers": "standard", "second-person": "two-people", "objects": "standard",
 	"forms": "standard", "hasty": "hasty", "denied": "standard", "changing": "changing", "epochs": "standard", "narrow": "narrow",
 	"strangers": "standard", "planners": "standard", "robots": "standard",
+	"paths": "standard", "upgrades": "standard", "owners": "standard", "deputies": "standard", "escapes": "standard",
+	"denials": "standard", "denials-narrow": "narrow", "denials-hasty": "hasty", "denials-changing": "standard",
+	"lineage": "standard", "delegation": "standard", "launched": "standard", "confined": "standard",
 	"dry": "standard", "effects": "standard", "stamps": "standard", "classes": "standard", "dead": "standard",
 }
 

@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -261,4 +262,57 @@ func questionsIn(t *testing.T, namespace string) []v1alpha1.PermissionGrant {
 		t.Fatal(err)
 	}
 	return list.Items
+}
+
+// A token that no live pod holds is refused, each kind with its own reason; the same ServiceAccount with the token of its
+// own pod works.
+//
+// Proves F-1, K-2.
+func TestATokenThatNoLivePodHoldsIsRefused(t *testing.T) {
+	const ns = "sessions"
+	h := at(t, ns)
+	legacy := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "long-lived", Annotations: map[string]string{corev1.ServiceAccountNameKey: "agent"}},
+		Type:       corev1.SecretTypeServiceAccountToken,
+	}
+	must(t, legacy)
+	eventually(t, func() error {
+		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(legacy), legacy); err != nil {
+			return err
+		}
+		if len(legacy.Data[corev1.ServiceAccountTokenKey]) == 0 {
+			return fmt.Errorf("Secret %s has no token yet", legacy.Name)
+		}
+		return nil
+	})
+	longLived, err := newActor("system:serviceaccount:"+ns+":agent", plane.Token(string(legacy.Data[corev1.ServiceAccountTokenKey])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := longLived.try(t, create(configMap(ns, "never")))
+	if diff := cmp.Diff(byFloor("stepbeyond-floor-identity"), got.outcome); diff != "" {
+		t.Errorf("a token of a Secret (-want +got):\n%s%s", diff, got.message)
+	}
+	expectSentence(t, got.message, "CredentialUnbound")
+
+	must(t, agentPod(ns, "short-lived", "agent", nil))
+	doomed, err := accountActor(t.Context(), ns, "agent", "short-lived")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { return doomed.Create(t.Context(), configMap(ns, "of-a-pod"), client.DryRunAll) })
+	if err := admin.Delete(t.Context(), agentPod(ns, "short-lived", "agent", nil)); err != nil {
+		t.Fatal(err)
+	}
+	// The API server knows the token for some seconds more; after that it does not let it in at all.
+	eventually(t, func() error {
+		got := doomed.try(t, create(configMap(ns, "never"), client.DryRunAll))
+		if got.Code == http.StatusUnauthorized || got.Reason == "NoSession" && strings.Contains(got.message, "The pod of the token no longer exists") {
+			return nil
+		}
+		return fmt.Errorf("a token of a pod that is gone: %+v %s", got.outcome, got.message)
+	})
+	if got := h.agent.try(t, create(configMap(ns, "never"), client.DryRunAll)); got.outcome != allowed("AUTO", "Allowed") {
+		t.Errorf("the token of its own pod: %+v %s", got.outcome, got.message)
+	}
 }

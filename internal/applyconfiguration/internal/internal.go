@@ -181,6 +181,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: modelTier
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.ModelTier
+    - name: parent
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.ParentSession
     - name: userName
       type:
         scalar: string
@@ -890,6 +893,15 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.Origin
   scalar: string
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.ParentSession
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: uid
+      type:
+        namedType: io.k8s.apimachinery.pkg.types.UID
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.PermissionGrant
   map:
     fields:
@@ -1292,6 +1304,9 @@ var schemaYAML = typed.YAMLObject(`types:
   map:
     fields:
     - name: objectDigest
+      type:
+        scalar: string
+    - name: oldObjectDigest
       type:
         scalar: string
     - name: oldResourceVersion

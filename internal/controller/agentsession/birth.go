@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,19 +29,25 @@ import (
 const (
 	// EventSessionCapReached is a Warning: the namespace has as many live sessions as its profile allows.
 	EventSessionCapReached = "SessionCapReached"
+	// EventChildSessionCapReached is a Warning: the session whose agent wrote the Pod, or one above it, has as many
+	// children as it may.
+	EventChildSessionCapReached = "ChildSessionCapReached"
+	// EventSessionHeldBack is a Warning: a person stopped the session of an earlier Pod of the same workload.
+	EventSessionHeldBack = "SessionHeldBack"
 	// EventSessionUserMissing is a Warning: the template takes the user from an annotation that the Pod does not have.
 	EventSessionUserMissing = "SessionUserMissing"
 
 	actionOpen = "OpenSession"
 )
 
-// capRetry is how long a Pod without a session waits for another session to end.
+// capRetry is how long a Pod without a session waits for another session to end or to go.
 const capRetry = time.Minute
 
 // errTaken: another object has the session's name, and its identity does not cover the Pod.
 var errTaken = errors.New("another AgentSession has the name")
 
-// Birth makes the session of each Pod whose ServiceAccount a session template names.
+// Birth makes the session of each Pod whose ServiceAccount a session template names, and the child session of each Pod
+// that an agent wrote.
 type Birth struct {
 	Client client.Client
 	// Live reads past the cache: a Pod is often seen before the workload that made it.
@@ -61,9 +68,14 @@ func (r *Birth) SetupWithManager(mgr ctrl.Manager) error {
 	adopted := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return controllerUID(e.ObjectOld) != controllerUID(e.ObjectNew)
 	}}
+	created := predicate.Funcs{
+		UpdateFunc: func(event.UpdateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("agentsession-birth").
 		For(&corev1.Pod{}, builder.WithPredicates(adopted)).
+		// A Pod that an agent wrote waits for the agent's session.
+		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.writtenBy), builder.WithPredicates(created)).
 		WatchesRawSource(trigger.On(r.Store.Changed(), r.candidates)).
 		Complete(r)
 	if err != nil {
@@ -72,7 +84,7 @@ func (r *Birth) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// candidates are the Pods of governed namespaces that have session templates; a cluster holds many more.
+// candidates are the Pods of governed namespaces; a cluster holds many more.
 func (r *Birth) candidates(ctx context.Context) ([]reconcile.Request, error) {
 	var namespaces corev1.NamespaceList
 	if err := r.Client.List(ctx, &namespaces); err != nil {
@@ -81,7 +93,7 @@ func (r *Birth) candidates(ctx context.Context) ([]reconcile.Request, error) {
 	var requests []reconcile.Request
 	for i := range namespaces.Items {
 		name := namespaces.Items[i].Name
-		if settings, _ := r.Store.Current().Namespace(name); len(settings.Templates) == 0 {
+		if settings, _ := r.Store.Current().Namespace(name); settings.Policy == nil {
 			continue
 		}
 		var pods corev1.PodList
@@ -93,6 +105,21 @@ func (r *Birth) candidates(ctx context.Context) ([]reconcile.Request, error) {
 		}
 	}
 	return requests, nil
+}
+
+// writtenBy are the Pods that the session's agent wrote.
+func (r *Birth) writtenBy(ctx context.Context, session client.Object) []reconcile.Request {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(session.GetNamespace())); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Pods that the agent of a new session wrote get theirs with the next change of the policies only")
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		if pods.Items[i].Annotations[v1alpha1.AnnotationTemplateWriter] == session.GetNamespace()+"/"+session.GetName() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods.Items[i])})
+		}
+	}
+	return requests
 }
 
 func controllerUID(object client.Object) types.UID {
@@ -109,67 +136,69 @@ func (r *Birth) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	snapshot := r.Store.Current()
-	if snapshot == nil || !alive(pod) || identity.Released(pod) || pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "" {
+	if snapshot == nil || !alive(pod) {
 		return reconcile.Result{}, nil
 	}
-	template, ok := snapshot.Template(pod.Namespace, pod.Spec.ServiceAccountName)
-	settings, _ := snapshot.Namespace(pod.Namespace)
-	if !ok || settings.Policy == nil {
+	opening := identity.Opening{Pod: pod, Snapshot: snapshot, Now: time.Now()}
+	if !opening.Eligible() {
 		return reconcile.Result{}, nil
 	}
-	seen, err := r.look(ctx, pod)
-	if err != nil || seen.covered {
+	open, err := r.look(ctx, &opening)
+	if err != nil || !open {
 		return reconcile.Result{}, err
 	}
-	if seen.live >= *settings.Policy.Spec.WithProfileDefaults().Caps.MaxSessions {
-		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, EventSessionCapReached, actionOpen,
-			"No session: namespace %s has as many live sessions as profile %s allows (caps.maxSessions).", pod.Namespace, settings.Profile)
-		return reconcile.Result{RequeueAfter: capRetry}, nil
-	}
-	session := identity.Derive(template, settings, pod, seen.root, time.Now())
-	if session.Spec.UserName == "" {
-		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, EventSessionUserMissing, actionOpen,
-			"No session: template %s takes the user from annotation %s, which the Pod does not have.", template.Name, v1alpha1.AnnotationUser)
-		return reconcile.Result{}, nil
+	session, refusal := opening.Session()
+	if refusal != nil {
+		return r.refused(pod, refusal)
 	}
 	return reconcile.Result{}, r.create(ctx, session)
 }
 
-// surroundings is what a Pod is born into.
-type surroundings struct {
-	root v1alpha1.RootOwner
-	// covered: a session covers the Pod already. An ended one does too: its work is over, and no template gives it a
-	// fresh start.
-	covered bool
-	// live sessions of the namespace.
-	live int32
+// refused says on the Pod what a person can change, and looks again where time may change it.
+func (r *Birth) refused(pod *corev1.Pod, refusal *identity.Refusal) (reconcile.Result, error) {
+	tell := func(reason string) {
+		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, reason, actionOpen, "No session: %s.", refusal.Text)
+	}
+	switch refusal.Cause {
+	case identity.CauseSessionCap:
+		tell(EventSessionCapReached)
+	case identity.CauseChildCap:
+		tell(EventChildSessionCapReached)
+	case identity.CausePredecessor:
+		tell(EventSessionHeldBack)
+	case identity.CauseUserMissing:
+		tell(EventSessionUserMissing)
+		return reconcile.Result{}, nil
+	case identity.CauseNameTaken:
+		return reconcile.Result{}, fmt.Errorf("session of pod %s/%s: %w", pod.Namespace, pod.Name, errTaken)
+	default:
+		return reconcile.Result{}, nil // what it waits for is a change
+	}
+	return reconcile.Result{RequeueAfter: capRetry}, nil
 }
 
-// look reads the cache, and when no session there covers the Pod the API server itself: the cache may not have the
-// Pod's owners yet, and two births in a row must not both see the last place under the cap.
-func (r *Birth) look(ctx context.Context, pod *corev1.Pod) (surroundings, error) {
-	var seen surroundings
+// look fills in root and sessions from the cache, and when no session there covers the Pod from the API server itself: the
+// cache may not have the Pod's owners yet, and two births in a row must not both see the last place under a cap. A
+// session that has ended covers the Pod too: its work is over, and no template gives it a fresh start. A Pod that was
+// taken out of its workload opens none.
+func (r *Birth) look(ctx context.Context, o *identity.Opening) (open bool, err error) {
 	for _, reader := range []client.Reader{r.Client, r.Live} {
-		root, err := identity.RootOwner(ctx, reader, pod)
-		if err != nil {
-			return seen, err
+		var released bool
+		if o.Root, released, err = identity.RootOwner(ctx, reader, o.Pod); err != nil {
+			return false, err
 		}
 		var list v1alpha1.AgentSessionList
-		if err := reader.List(ctx, &list, client.InNamespace(pod.Namespace)); err != nil {
-			return seen, fmt.Errorf("list sessions of namespace %s: %w", pod.Namespace, err)
+		if err := reader.List(ctx, &list, client.InNamespace(o.Pod.Namespace)); err != nil {
+			return false, fmt.Errorf("list sessions of namespace %s: %w", o.Pod.Namespace, err)
 		}
-		seen = surroundings{root: root}
+		o.Sessions, open = list.Items, !released
 		for i := range list.Items {
-			if identity.MatchesPod(&list.Items[i], pod, root) {
-				seen.covered = true
-				return seen, nil
-			}
-			if !identity.Ended(&list.Items[i], time.Now()) {
-				seen.live++
+			if identity.MatchesPod(&list.Items[i], o.Pod, o.Root) {
+				return false, nil
 			}
 		}
 	}
-	return seen, nil
+	return open, nil
 }
 
 func (r *Birth) create(ctx context.Context, session *v1alpha1.AgentSession) error {

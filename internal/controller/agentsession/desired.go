@@ -1,6 +1,7 @@
 package agentsession
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/confinement"
 	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/internal/status"
@@ -25,11 +27,15 @@ type input struct {
 	lately bool
 	// enforced tells whether the scope in force covers the session's identity.
 	enforced bool
-	pods     []v1alpha1.LivePod
-	pending  int32
+	// escapes are what RBAC lets the identity do past admission.
+	escapes []confinement.Finding
+	pods    []v1alpha1.LivePod
+	pending int32
 	// rival is another live session for the same caller.
 	rival     string
 	ownerGone bool
+	// above is the session's standing with what comes down from its ancestors.
+	above identity.Standing
 }
 
 // desired is the whole status. What other steps decide (suspension, epoch) is kept; an epoch never falls and an end is
@@ -71,6 +77,10 @@ func (in input) opened(desired *v1alpha1.AgentSessionStatus) {
 		return
 	}
 	desired.CreatedBy, desired.UserSource = in.manager, v1alpha1.UserSourceFixed
+	if len(in.above.Ancestors) > 0 {
+		desired.UserSource = cmp.Or(in.above.Ancestors[0].Status.UserSource, desired.UserSource)
+		return
+	}
 	template, ok := in.snapshot.Template(in.session.Namespace, in.session.Spec.Identity.ServiceAccountName)
 	if ok && template.User.Source != "" {
 		desired.UserSource = template.User.Source
@@ -90,16 +100,34 @@ func (in input) state(desired *v1alpha1.AgentSessionStatus, now metav1.Time) (me
 	case identity.Ended(in.session, now.Time):
 		desired.State, desired.EndTime = v1alpha1.SessionEnded, &deadline
 		return metav1.ConditionFalse, v1alpha1.ReasonDeadlinePassed, "The deadline has passed: every governed write is refused."
-	case in.ownerGone:
+	case in.ownerGone && !in.heldBack():
 		desired.State, desired.EndTime = v1alpha1.SessionEnded, orNow(desired.EndTime, now)
 		return metav1.ConditionFalse, v1alpha1.ReasonOwnerGone, "The workload that the session followed no longer exists."
+	case in.above.State == v1alpha1.SessionEnded:
+		desired.State, desired.EndTime = v1alpha1.SessionEnded, orNow(desired.EndTime, now)
+		return metav1.ConditionFalse, v1alpha1.ReasonParentEnded, fmt.Sprintf("Session %s, above this one, has ended or is gone.", in.above.By)
 	case in.session.Status.State == v1alpha1.SessionSuspended:
 		desired.State = v1alpha1.SessionSuspended
 		return metav1.ConditionFalse, v1alpha1.ReasonSuspended, "Writes are held until a person resumes the session."
 	}
+	return in.active(desired)
+}
+
+// heldBack tells that a person suspended the session of a pod that is gone. It stays until it is resumed or its deadline
+// passes, because it holds back the next pod of the workload.
+func (in input) heldBack() bool {
+	return in.session.Status.State == v1alpha1.SessionSuspended && in.session.Labels[v1alpha1.LabelRootOwner] != ""
+}
+
+// active is Ready of a session that has not ended and is not suspended itself. The suspension of an ancestor is not
+// written into state: state is what a person set on this very session, and resuming the ancestor resumes this one.
+func (in input) active(desired *v1alpha1.AgentSessionStatus) (metav1.ConditionStatus, v1alpha1.ConditionReason, string) {
 	desired.State = v1alpha1.SessionActive
 	settings, _ := in.snapshot.Namespace(in.session.Namespace)
 	switch {
+	case in.above.State == v1alpha1.SessionSuspended:
+		return metav1.ConditionFalse, v1alpha1.ReasonParentSuspended, fmt.Sprintf(
+			"Writes are held until a person resumes session %s, above this one.", in.above.By)
 	case in.rival != "":
 		return metav1.ConditionFalse, v1alpha1.ReasonDuplicateSession, fmt.Sprintf(
 			"Session %s covers the same caller, so governed writes are refused: end one of the two.", in.rival)
@@ -115,7 +143,7 @@ func bounded[E any](list []E, most int) []E { return list[:min(len(list), most)]
 
 func isEnd(reason string) bool {
 	switch v1alpha1.ConditionReason(reason) {
-	case v1alpha1.ReasonEnded, v1alpha1.ReasonDeadlinePassed, v1alpha1.ReasonOwnerGone:
+	case v1alpha1.ReasonEnded, v1alpha1.ReasonDeadlinePassed, v1alpha1.ReasonOwnerGone, v1alpha1.ReasonParentEnded:
 		return true
 	default:
 		return false

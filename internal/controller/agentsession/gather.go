@@ -35,11 +35,15 @@ func (r *Status) gather(ctx context.Context, snapshot *policystore.Snapshot, ses
 	}
 	id := &session.Spec.Identity
 	if id.Type == v1alpha1.IdentityUser {
-		in.enforced = r.Proof.EnforcesUser(id.UserName)
+		in.enforced, in.escapes = r.Proof.EnforcesUser(id.UserName), r.Roles.Current().OfUser(id.UserName)
 	} else {
 		in.enforced = r.Proof.EnforcesServiceAccount(session.Namespace, id.ServiceAccountName)
+		in.escapes = r.Roles.Current().OfServiceAccount(session.Namespace, id.ServiceAccountName)
 	}
 	if in.pending, err = r.pendingGrants(ctx, session); err != nil {
+		return in, err
+	}
+	if in.above, err = r.above(ctx, session); err != nil {
 		return in, err
 	}
 	var siblings v1alpha1.AgentSessionList
@@ -59,6 +63,18 @@ func (r *Status) gather(ctx context.Context, snapshot *policystore.Snapshot, ses
 	}
 	in.ownerGone, err = r.ownerGone(ctx, session)
 	return in, err
+}
+
+// above is what comes down to a child from its ancestors. It asks the API server itself before it takes one for ended,
+// because that ends the child for good.
+func (r *Status) above(ctx context.Context, session *v1alpha1.AgentSession) (standing identity.Standing, err error) {
+	for _, reader := range []client.Reader{r.Client, r.Live} {
+		standing, err = identity.StandingOf(session, identity.Through(ctx, reader, session.Namespace), time.Now())
+		if err != nil || standing.State != v1alpha1.SessionEnded || standing.By == session.Name {
+			return standing, err
+		}
+	}
+	return standing, nil
 }
 
 // provenLately tells whether an earlier leader has proven enforcement a moment ago.
@@ -82,14 +98,14 @@ func (r *Status) pods(ctx context.Context, in *input, others []v1alpha1.AgentSes
 	}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if pod.Spec.ServiceAccountName != in.session.Spec.Identity.ServiceAccountName || pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "" {
+		if pod.Spec.ServiceAccountName != in.session.Spec.Identity.ServiceAccountName {
 			continue
 		}
-		root, err := identity.RootOwner(ctx, r.Client, pod)
+		root, released, err := identity.RootOwner(ctx, r.Client, pod)
 		if err != nil {
 			return false, err
 		}
-		if !identity.MatchesPod(in.session, pod, root) {
+		if released || !identity.MatchesPod(in.session, pod, root) {
 			continue
 		}
 		covered = true

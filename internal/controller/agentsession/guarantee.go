@@ -9,8 +9,9 @@ import (
 )
 
 // guarantee computes what the session can rely on now (requirement M-1): runtime-backed while webhook and floor are
-// proven in force for its identity and a valid policy is loaded, else prompt-only (M-2). Context, memory and the
-// protected record are not provided: they need an adapter that reports to the manager.
+// proven in force for its identity, a valid policy is loaded, and RBAC leaves the identity no way past admission (K-10);
+// else prompt-only (M-2). Context, memory and the protected record are not provided: they need an adapter that reports to
+// the manager.
 func (in input) guarantee(desired *v1alpha1.AgentSessionStatus, conditions *status.Conditions) {
 	if last := in.lastKnown(); last != nil {
 		desired.Guarantee, desired.Degraded = in.session.Status.Guarantee, in.session.Status.Degraded
@@ -26,6 +27,9 @@ func (in input) guarantee(desired *v1alpha1.AgentSessionStatus, conditions *stat
 	if !policied {
 		desired.Degraded = append(desired.Degraded, v1alpha1.LostPolicy)
 	}
+	if len(in.escapes) > 0 {
+		desired.Degraded = append(desired.Degraded, v1alpha1.LostConfinement)
+	}
 	desired.Degraded = append(desired.Degraded, v1alpha1.LostContext, v1alpha1.LostMemory, v1alpha1.LostProtectedRecord)
 	set := func(value metav1.ConditionStatus, reason v1alpha1.ConditionReason, message string) {
 		conditions.Set(v1alpha1.ConditionGuaranteeMet, value, reason, message)
@@ -39,6 +43,9 @@ func (in input) guarantee(desired *v1alpha1.AgentSessionStatus, conditions *stat
 		set(metav1.ConditionFalse, v1alpha1.ReasonNoPolicy, "No valid policy covers the namespace.")
 	case !in.enforced:
 		set(metav1.ConditionFalse, v1alpha1.ReasonFloorAudited, "The scope in force does not cover the session's identity: its profile only audits, or it is exempt.")
+	case len(in.escapes) > 0:
+		set(metav1.ConditionFalse, v1alpha1.ReasonRoleEscapes, in.escapes[0].String()+
+			". Bind ClusterRole stepbeyond-agent-workload instead.")
 	default:
 		desired.Guarantee = v1alpha1.GuaranteeRuntimeBacked
 		set(metav1.ConditionTrue, v1alpha1.ReasonEnforcementProven, "Webhook and floor are proven in force.")

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/confinement/roles"
 	"stepbeyond.dev/stepbeyond/internal/controller/agentsession"
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
@@ -103,6 +104,7 @@ func (p *proof) Changed() <-chan struct{}                   { return p.changed }
 type operator struct {
 	store     *policystore.Store
 	proof     *proof
+	roles     *roles.Roles
 	birth     *agentsession.Birth
 	status    *agentsession.Status
 	retention *agentsession.Retention
@@ -113,13 +115,21 @@ func start(t *testing.T) *operator {
 	t.Helper()
 	o := &operator{
 		store: &policystore.Store{Reader: k8s}, events: events.NewFakeRecorder(32),
-		proof: &proof{asked: time.Now(), proven: true, covers: true},
+		proof: &proof{asked: time.Now(), proven: true, covers: true}, roles: &roles.Roles{Reader: k8s},
 	}
+	o.readRoles(t)
 	o.birth = &agentsession.Birth{Client: k8s, Live: k8s, Store: o.store, Recorder: o.events}
-	o.status = &agentsession.Status{Client: k8s, Live: k8s, Store: o.store, Proof: o.proof, Manager: manager}
+	o.status = &agentsession.Status{Client: k8s, Live: k8s, Store: o.store, Proof: o.proof, Roles: o.roles, Manager: manager}
 	o.retention = &agentsession.Retention{Client: k8s, Store: o.store}
 	o.load(t)
 	return o
+}
+
+func (o *operator) readRoles(t *testing.T) {
+	t.Helper()
+	if _, err := o.roles.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (o *operator) load(t *testing.T) {

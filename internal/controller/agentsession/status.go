@@ -16,6 +16,7 @@ import (
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	applied "stepbeyond.dev/stepbeyond/internal/applyconfiguration/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/confinement/roles"
 	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/internal/status"
@@ -32,6 +33,8 @@ type Status struct {
 	Live  client.Reader
 	Store *policystore.Store
 	Proof Proof
+	// Roles tells what RBAC allows past admission.
+	Roles *roles.Roles
 	// Manager is the manager's own username, which opens the sessions of templates.
 	Manager string
 }
@@ -49,10 +52,12 @@ func (r *Status) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("agentsession-status").
 		For(&v1alpha1.AgentSession{}).
+		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.childrenOf)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.sessionsOfPod)).
 		Watches(&v1alpha1.PermissionGrant{}, handler.EnqueueRequestsFromMapFunc(sessionOfGrant)).
 		WatchesRawSource(trigger.On(r.Store.Changed(), all)).
 		WatchesRawSource(trigger.On(r.Proof.Changed(), all)).
+		WatchesRawSource(trigger.On(r.Roles.Changed(), all)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up status of AgentSessions: %w", err)
@@ -67,8 +72,8 @@ func (r *Status) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	snapshot := r.Store.Current()
-	if snapshot == nil {
-		return reconcile.Result{}, nil // the first snapshot is a change
+	if snapshot == nil || r.Roles.Current() == nil {
+		return reconcile.Result{}, nil // the first of each is a change
 	}
 	in, err := r.gather(ctx, snapshot, session)
 	if err != nil {
@@ -112,6 +117,21 @@ func (r *Status) sessionsOfPod(ctx context.Context, object client.Object) []reco
 	var requests []reconcile.Request
 	for i := range list.Items {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	}
+	return requests
+}
+
+// childrenOf requests what hangs on a session; their own change requests theirs.
+func (r *Status) childrenOf(ctx context.Context, object client.Object) []reconcile.Request {
+	var list v1alpha1.AgentSessionList
+	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace())); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "A change of a session reaches its children with the next resync only")
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if parent := list.Items[i].Spec.Parent; parent != nil && parent.UID == object.GetUID() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
 	}
 	return requests
 }

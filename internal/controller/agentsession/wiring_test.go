@@ -10,6 +10,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/confinement/roles"
 	"stepbeyond.dev/stepbeyond/internal/controller/agentsession"
 	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
@@ -26,10 +27,11 @@ func TestARunningManagerReconcilesAgentSessions(t *testing.T) {
 	}
 	store := &policystore.Store{Reader: mgr.GetClient()}
 	proven := &proof{asked: time.Now(), proven: true, covers: true, changed: make(chan struct{})}
+	allowed := &roles.Roles{Reader: mgr.GetClient()}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		store,
+		store, allowed,
 		&agentsession.Birth{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Recorder: mgr.GetEventRecorder("stepbeyond")},
-		&agentsession.Status{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Proof: proven, Manager: manager},
+		&agentsession.Status{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Proof: proven, Roles: allowed, Manager: manager},
 		&agentsession.Retention{Client: mgr.GetClient(), Store: store},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {

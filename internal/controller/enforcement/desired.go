@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/confinement"
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/internal/status"
@@ -30,6 +31,8 @@ type input struct {
 	namespaces []string
 	// unbound are profiles whose AgentPolicy does not exist.
 	unbound []v1alpha1.ProfileBinding
+	// escapes are what RBAC lets the governed identities do past admission.
+	escapes []confinement.Finding
 }
 
 // observed is false while the snapshot is older than the object, so that Ready never speaks of a generation that nobody
@@ -75,6 +78,8 @@ func (in input) desired(now metav1.Time) v1alpha1.ClusterAgentPolicyStatus {
 	conditions.Set(v1alpha1.ConditionReady, compiled, reason, message)
 	proven, why, text := in.enforcementReady()
 	conditions.Set(v1alpha1.ConditionEnforcementReady, proven, why, text)
+	confined, which, found := in.identitiesConfined()
+	conditions.Set(v1alpha1.ConditionIdentitiesConfined, confined, which, found)
 	if defect(reason) {
 		conditions.Set(v1alpha1.ConditionStalled, metav1.ConditionTrue, reason, message)
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/confinement/roles"
 	"stepbeyond.dev/stepbeyond/internal/controller/enforcement"
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
@@ -28,6 +29,7 @@ type operator struct {
 	store  *policystore.Store
 	scope  *enforcement.Scope
 	status *enforcement.Status
+	roles  *roles.Roles
 	events *events.FakeRecorder
 }
 
@@ -37,14 +39,22 @@ func start(t *testing.T) *operator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &operator{store: &policystore.Store{Reader: k8s}, events: events.NewFakeRecorder(32)}
+	o := &operator{store: &policystore.Store{Reader: k8s}, roles: &roles.Roles{Reader: k8s}, events: events.NewFakeRecorder(32)}
+	o.readRoles(t)
 	state := &enforcement.State{}
 	o.scope = &enforcement.Scope{
 		Client: k8s, Live: k8s, Store: o.store, Canary: canary, Endpoint: endpoint, Manager: manager, State: state,
 		Metric: enforcement.NewMetric(),
 	}
-	o.status = &enforcement.Status{Client: k8s, Store: o.store, State: state, Recorder: o.events}
+	o.status = &enforcement.Status{Client: k8s, Store: o.store, State: state, Roles: o.roles, Recorder: o.events}
 	return o
+}
+
+func (o *operator) readRoles(t *testing.T) {
+	t.Helper()
+	if _, err := o.roles.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // loaded is a start whose first proof is still to come.
@@ -221,7 +231,7 @@ func TestALabelledNamespaceIsEnforcedUntilItIsReleased(t *testing.T) {
 			Webhook: v1alpha1.EnforcementInForce, Floor: v1alpha1.EnforcementInForce, FloorPolicies: 3,
 		},
 	}, got)
-	want(t, "conditions", []string{"Ready=True/Compiled", "EnforcementReady=True/CanaryDenied"}, conditions(t, "default"))
+	want(t, "conditions", []string{"Ready=True/Compiled", "EnforcementReady=True/CanaryDenied", "IdentitiesConfined=True/RolesConfined"}, conditions(t, "default"))
 
 	for _, label := range []string{`"onboarding"`, `"no-such-profile"`, "null"} {
 		relabel(t, "checkout", label)
@@ -315,7 +325,7 @@ func TestAScopeThatDoesNotFitLeavesTheLastOneInForce(t *testing.T) {
 	create(t, object, second)
 	o.step(t)
 	want(t, "scope", before, inForce(t))
-	want(t, "conditions", []string{"Ready=False/ScopeTooLarge", "EnforcementReady=False/ScopeTooLarge", "Stalled=True/ScopeTooLarge"}, conditions(t, "big"))
+	want(t, "conditions", []string{"Ready=False/ScopeTooLarge", "EnforcementReady=False/ScopeTooLarge", "IdentitiesConfined=True/RolesConfined", "Stalled=True/ScopeTooLarge"}, conditions(t, "big"))
 	if _, proven := o.scope.State.Proven(); !proven {
 		t.Error("the last scope is in force and proven")
 	}
@@ -330,7 +340,7 @@ func TestAWebhookThatDoesNotAnswerIsNoticedAndRecovers(t *testing.T) {
 	answering.Store(false)
 	t.Cleanup(func() { answering.Store(true) })
 	o.step(t)
-	want(t, "conditions", []string{"Ready=True/Compiled", "EnforcementReady=False/CanaryFailed"}, conditions(t, "default"))
+	want(t, "conditions", []string{"Ready=True/Compiled", "EnforcementReady=False/CanaryFailed", "IdentitiesConfined=True/RolesConfined"}, conditions(t, "default"))
 	lost := policyStatus(t, "default")
 	want(t, "webhook", v1alpha1.EnforcementLost, lost.Enforcement.Webhook)
 	want(t, "floor, which does not need the webhook", v1alpha1.EnforcementInForce, lost.Enforcement.Floor)
@@ -348,7 +358,7 @@ func TestAWebhookThatDoesNotAnswerIsNoticedAndRecovers(t *testing.T) {
 	answering.Store(true)
 	o.step(t)
 	<-changed
-	want(t, "conditions", []string{"Ready=True/Compiled", "EnforcementReady=True/CanaryDenied"}, conditions(t, "default"))
+	want(t, "conditions", []string{"Ready=True/Compiled", "EnforcementReady=True/CanaryDenied", "IdentitiesConfined=True/RolesConfined"}, conditions(t, "default"))
 	want(t, "metric", []float64{1, 1}, metric(o))
 	for _, reason := range []string{"Normal EnforcementProven", "Warning EnforcementLost", "Normal EnforcementProven"} {
 		if got := <-o.events.Events; !strings.HasPrefix(got, reason) {
@@ -367,12 +377,12 @@ func TestARestartLeavesWhatIsKnownUntilItsFirstProof(t *testing.T) {
 
 	age(t, "default", 2*time.Minute)
 	o := loaded(t)
-	want(t, "conditions when the last proof is too old", []string{"Ready=True/Compiled", "EnforcementReady=Unknown/NotProvenYet"}, conditions(t, "default"))
+	want(t, "conditions when the last proof is too old", []string{"Ready=True/Compiled", "EnforcementReady=Unknown/NotProvenYet", "IdentitiesConfined=True/RolesConfined"}, conditions(t, "default"))
 
 	answering.Store(false)
 	t.Cleanup(func() { answering.Store(true) })
 	o.step(t)
-	lost := []string{"Ready=True/Compiled", "EnforcementReady=False/CanaryFailed"}
+	lost := []string{"Ready=True/Compiled", "EnforcementReady=False/CanaryFailed", "IdentitiesConfined=True/RolesConfined"}
 	want(t, "conditions after the first proof", lost, conditions(t, "default"))
 	if got := <-o.events.Events; !strings.HasPrefix(got, "Warning EnforcementLost") {
 		t.Errorf("event %q, want EnforcementLost", got)
@@ -447,7 +457,7 @@ func TestAPolicyWithADefectIsStalledAndNamesIt(t *testing.T) {
 			o := start(t)
 			o.step(t)
 			got := conditions(t, "default")
-			if got[0] != tt.ready || (len(got) == 3) != tt.stalled {
+			if got[0] != tt.ready || (len(got) == 4) != tt.stalled {
 				t.Errorf("conditions %v, want %s and Stalled %t", got, tt.ready, tt.stalled)
 			}
 			if message := policyStatus(t, "default").Conditions[0].Message; !strings.Contains(message, tt.message) {
@@ -461,6 +471,6 @@ func TestTwoBindingsOfOneProfileMakeBothStalled(t *testing.T) {
 	create(t, profile(), clusterPolicy("one"), clusterPolicy("two"))
 	start(t).step(t)
 	for _, name := range []string{"one", "two"} {
-		want(t, name, []string{"Ready=False/DuplicateProfile", "EnforcementReady=True/CanaryDenied", "Stalled=True/DuplicateProfile"}, conditions(t, name))
+		want(t, name, []string{"Ready=False/DuplicateProfile", "EnforcementReady=True/CanaryDenied", "IdentitiesConfined=True/RolesConfined", "Stalled=True/DuplicateProfile"}, conditions(t, name))
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	applied "stepbeyond.dev/stepbeyond/internal/applyconfiguration/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/confinement/roles"
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/internal/status"
@@ -42,6 +43,7 @@ type Status struct {
 	Client   client.Client
 	Store    *policystore.Store
 	State    *State
+	Roles    *roles.Roles
 	Recorder events.EventRecorder
 }
 
@@ -59,6 +61,7 @@ func (r *Status) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.ClusterAgentPolicy{}).
 		WatchesRawSource(trigger.On(r.Store.Changed(), all)).
 		WatchesRawSource(trigger.On(r.State.Changed(), all)).
+		WatchesRawSource(trigger.On(r.Roles.Changed(), all)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up status of ClusterAgentPolicies: %w", err)
@@ -72,14 +75,15 @@ func (r *Status) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err := r.Client.Get(ctx, request.NamespacedName, object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	snapshot := r.Store.Current()
-	if snapshot == nil {
-		return reconcile.Result{}, nil // the first snapshot is a change
+	snapshot, report := r.Store.Current(), r.Roles.Current()
+	if snapshot == nil || report == nil {
+		return reconcile.Result{}, nil // the first of each is a change
 	}
 	in, err := r.input(ctx, snapshot, object)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	in.escapes = escapes(snapshot, report, in.namespaces, object.Spec.Governed.Users)
 	if !in.observed() {
 		return reconcile.Result{}, nil // the snapshot with this generation is a change
 	}

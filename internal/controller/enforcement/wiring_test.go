@@ -12,6 +12,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/confinement/roles"
 	"stepbeyond.dev/stepbeyond/internal/controller/enforcement"
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
@@ -27,14 +28,14 @@ func TestARunningManagerEnforcesANewNamespaceAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := &policystore.Store{Reader: mgr.GetClient()}
-	state := &enforcement.State{}
+	state, allowed := &enforcement.State{}, &roles.Roles{Reader: mgr.GetClient()}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		store,
+		store, allowed,
 		&enforcement.Scope{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Canary: canary, Endpoint: endpoint, Manager: manager,
 			State: state, Metric: enforcement.NewMetric(),
 		},
-		&enforcement.Status{Client: mgr.GetClient(), Store: store, State: state, Recorder: mgr.GetEventRecorder("stepbeyond")},
+		&enforcement.Status{Client: mgr.GetClient(), Store: store, State: state, Roles: allowed, Recorder: mgr.GetEventRecorder("stepbeyond")},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
 			t.Fatal(err)

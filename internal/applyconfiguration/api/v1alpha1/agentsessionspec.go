@@ -26,6 +26,10 @@ type AgentSessionSpecApplyConfiguration struct {
 	// adapter that the agent runs under. Immutable. Omitted: none; then the session is runtime-backed for admission
 	// only.
 	Adapter *AdapterApplyConfiguration `json:"adapter,omitempty"`
+	// parent is the session of the same namespace whose agent made this one's work. A child has the parent's user, tier
+	// and mode, a strict part of its authority, and no later deadline; the suspension and the end of any ancestor are
+	// also its own. Immutable. Omitted: the session has no parent.
+	Parent *ParentSessionApplyConfiguration `json:"parent,omitempty"`
 	// authority of the session. Budgets may shrink, everything else is immutable.
 	Authority *AuthorityApplyConfiguration `json:"authority,omitempty"`
 	// deadlineTime ends the session. A session always ends: one made from a template has maxAgeSeconds of the template.
@@ -75,6 +79,14 @@ func (b *AgentSessionSpecApplyConfiguration) WithInitiativeMode(value apiv1alpha
 // If called multiple times, the Adapter field is set to the value of the last call.
 func (b *AgentSessionSpecApplyConfiguration) WithAdapter(value *AdapterApplyConfiguration) *AgentSessionSpecApplyConfiguration {
 	b.Adapter = value
+	return b
+}
+
+// WithParent sets the Parent field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Parent field is set to the value of the last call.
+func (b *AgentSessionSpecApplyConfiguration) WithParent(value *ParentSessionApplyConfiguration) *AgentSessionSpecApplyConfiguration {
+	b.Parent = value
 	return b
 }
 

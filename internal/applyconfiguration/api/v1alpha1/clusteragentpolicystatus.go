@@ -22,7 +22,7 @@ type ClusterAgentPolicyStatusApplyConfiguration struct {
 	Enforcement *EnforcementStatusApplyConfiguration `json:"enforcement,omitempty"`
 	// ruleStatuses say what became of each rule.
 	RuleStatuses []RuleStatusApplyConfiguration `json:"ruleStatuses,omitempty"`
-	// conditions are Ready, EnforcementReady and Stalled; conditions.go documents their reasons.
+	// conditions are Ready, EnforcementReady, IdentitiesConfined and Stalled; conditions.go documents their reasons.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 

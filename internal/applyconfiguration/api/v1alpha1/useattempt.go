@@ -19,12 +19,15 @@ type UseAttemptApplyConfiguration struct {
 	ReviewUID *types.UID `json:"reviewUID,omitempty"`
 	// targetUID is the uid of the target. Omitted: it did not exist.
 	TargetUID *types.UID `json:"targetUID,omitempty"`
-	// oldResourceVersion of the target before the attempt. Omitted: it did not exist, or has none.
+	// oldResourceVersion of the target before the attempt, of a creation that of its resource. Omitted: it has none, or
+	// the system does not read it.
 	OldResourceVersion *string `json:"oldResourceVersion,omitempty"`
 	// objectDigest is the keyed digest of the object that the attempt would leave, without what servers and controllers
 	// write by themselves; an object of the same digest shows that the attempt took effect. Omitted: the attempt leaves
 	// no object, or one that the system does not read.
 	ObjectDigest *string `json:"objectDigest,omitempty"`
+	// oldObjectDigest is that of the object before the attempt. Omitted as objectDigest is.
+	OldObjectDigest *string `json:"oldObjectDigest,omitempty"`
 	// time of the attempt.
 	Time *v1.Time `json:"time,omitempty"`
 }
@@ -64,6 +67,14 @@ func (b *UseAttemptApplyConfiguration) WithOldResourceVersion(value string) *Use
 // If called multiple times, the ObjectDigest field is set to the value of the last call.
 func (b *UseAttemptApplyConfiguration) WithObjectDigest(value string) *UseAttemptApplyConfiguration {
 	b.ObjectDigest = &value
+	return b
+}
+
+// WithOldObjectDigest sets the OldObjectDigest field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OldObjectDigest field is set to the value of the last call.
+func (b *UseAttemptApplyConfiguration) WithOldObjectDigest(value string) *UseAttemptApplyConfiguration {
+	b.OldObjectDigest = &value
 	return b
 }
 
