@@ -13,7 +13,7 @@ RACE_ROUNDS ?= 50
 # Nothing comes from the test cache: it does not see what a test reads through other processes.
 ASSETS := KUBEBUILDER_ASSETS=$(BIN)/k8s
 PACKAGES = go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
-RACED := ^$(MODULE)/(internal|webhook|test/integration)(/|$$)
+RACED := ^$(MODULE)/(internal|webhook|test/integration|test/protocol)(/|$$)
 DEMO := ^$(MODULE)/test/e2e(/|$$)
 TESTREPORT := go run ./hack/testreport
 
@@ -33,16 +33,16 @@ test: controlplane ## Run all tests: unit, schema, integration with the race det
 	@packages=$$($(PACKAGES)); \
 	{ rc=0; \
 	echo "test: unit and schema"; \
-	$(ASSETS) go test -json -count=1 -timeout 10m $$(grep -Ev '$(RACED)|$(DEMO)' <<<"$$packages") || rc=1; \
+	$(ASSETS) go test -json -count=1 -timeout 20m $$(grep -Ev '$(RACED)|$(DEMO)' <<<"$$packages") || rc=1; \
 	echo "test: internal, webhook and integration, with the race detector"; \
-	$(ASSETS) go test -json -race -count=1 -timeout 15m $$(grep -E '$(RACED)' <<<"$$packages") || rc=1; \
+	$(ASSETS) go test -json -race -count=1 -timeout 20m $$(grep -E '$(RACED)' <<<"$$packages") || rc=1; \
 	echo "test: the demo"; \
 	$(ASSETS) go test -json -count=1 -timeout 10m $$(grep -E '$(DEMO)' <<<"$$packages") || rc=1; \
 	exit $$rc; } | $(TESTREPORT)
 
 .PHONY: races
 races: controlplane ## Run RACE_ROUNDS rounds of each race for a grant, with the race detector.
-	@$(ASSETS) RACE_ROUNDS=$(RACE_ROUNDS) go test -json -race -count=1 -timeout 30m -run Race ./test/integration/... | $(TESTREPORT)
+	@$(ASSETS) RACE_ROUNDS=$(RACE_ROUNDS) go test -json -race -count=1 -timeout 6h -run Race ./test/protocol | $(TESTREPORT)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME.
@@ -105,6 +105,11 @@ conformance: ## Write docs/conformance.md: every requirement and the tests that 
 facts: ## Write docs/facts.md: the class of each fact, and what each front door reads as which.
 	@echo "facts: docs/facts.md"
 	@go run ./hack/facts
+
+.PHONY: coverage
+coverage: controlplane ## Write docs/coverage.md: the class of everything that a real API server lists, and what is not gated.
+	@echo "coverage: docs/coverage.md"
+	@$(ASSETS) go run ./hack/coverage
 
 .PHONY: reasons
 reasons: ## Write docs/reasons.md: every reason, what it means and what to do next.

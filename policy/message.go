@@ -123,6 +123,7 @@ var refusals = map[Reason]refusal{
 	ReasonSteeringConstraint: {"was taken away by steering", "leave it out and go on; a person can withdraw the steering input"},
 	ReasonUnnamed:            {"needs approval, and an operation that names no object cannot be approved", "send it again for each object by its name"},
 	ReasonUndecided:          {"is refused: deciding failed", "run this command again in 10 seconds; if it stays, a person reads the manager's log under this decision"},
+	ReasonGrantInUse:         {"is approved for one effect, and an earlier try may still have it", "look whether it took effect; if it did not, run this command again in a minute"},
 	ReasonStaleRead:          {"is refused: the object changed after it was read", "read it again and send the change anew"},
 }
 
@@ -239,7 +240,7 @@ func disclosure(op *Operation, details []Detail) string {
 	if op.Target.LastWriter != "" {
 		writer = fmt.Sprintf(" (last writer: %s)", clip(op.Target.LastWriter, 60))
 	}
-	if op.Tool == "" && op.Target.Origin != OriginThisSession {
+	if op.Tool == "" && op.Target.Origin != OriginThisSession && op.Verb != VerbCreate {
 		return clean(clip("disclosed: "+what+" was not made by this session"+writer, maxDisclosure))
 	}
 	why := "it rests on an assumption"

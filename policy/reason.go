@@ -45,6 +45,8 @@ const (
 	ReasonGrantDigestMismatch Reason = "GrantDigestMismatch"
 	// ReasonGrantUsed: the grant has had its effect.
 	ReasonGrantUsed Reason = "GrantUsed"
+	// ReasonGrantInUse: an earlier try under the grant may still take effect.
+	ReasonGrantInUse Reason = "GrantInUse"
 	// ReasonGrantDenied: a human said no.
 	ReasonGrantDenied Reason = "GrantDenied"
 	// ReasonGrantExpired: the question or the approval ran out of time.
@@ -119,6 +121,7 @@ var boundaries = map[Reason]Boundary{
 	ReasonPermissionPending:   BoundaryAuthority,
 	ReasonGrantDigestMismatch: BoundaryAuthority,
 	ReasonGrantUsed:           BoundaryAuthority,
+	ReasonGrantInUse:          BoundaryCompareAndSwap,
 	ReasonGrantDenied:         BoundaryAuthority,
 	ReasonGrantExpired:        BoundaryAuthority,
 	ReasonGrantRevoked:        BoundaryAuthority,

@@ -23,19 +23,22 @@ import (
 // maxTries bounds how often a question is answered anew because somebody else wrote the grant in between.
 const maxTries = 5
 
-// errContended is returned when the grant kept changing while it was answered. The caller refuses.
+// errContended is returned when the grant kept changing while it was answered, or another question about the same object
+// was asked at the same moment. The caller refuses.
 var errContended = errors.New("the grant kept changing")
 
 // Protocol answers operations that need a grant.
 type Protocol struct {
-	// Client writes grants. Its writes must not be served from a cache; its reads are not used.
-	Client client.Client
+	// Client writes grants and watches targets. It must not be served from a cache; its reads are not used.
+	Client client.WithWatch
 	// Live reads grants, sessions, policies and targets from the API server, never from a cache.
 	Live client.Reader
 	// Mapper finds the kind of a target's resource.
 	Mapper meta.RESTMapper
 	Key    kube.Key
 	Now    func() time.Time
+
+	opening turns
 }
 
 // Ask is one operation whose class is ASK and whose answer depends on a grant.
@@ -116,8 +119,11 @@ func (p *Protocol) answerOnce(ctx context.Context, a *asked) (decision policy.De
 		if use := useOf(newest, a.ReviewUID); use != nil {
 			return p.sameReview(a, newest, use), false, nil
 		}
-		if closed, err := p.closeEarlierUse(ctx, newest); err != nil || closed {
-			return policy.Decision{}, closed, err
+		if use := p.deletesAgain(a, newest); use != nil {
+			return p.attemptAgain(ctx, a, newest, use)
+		}
+		if use := reservedUse(newest); use != nil {
+			return p.admitAgain(ctx, a, newest, use)
 		}
 		engineView := ToEngine(newest, p.Now())
 		view.Grant = &engineView

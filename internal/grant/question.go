@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/policy"
 	"stepbeyond.dev/stepbeyond/policy/kube"
 )
@@ -37,35 +38,99 @@ func (p *Protocol) questions(ctx context.Context, a *asked) ([]*v1alpha1.Permiss
 	return questions, nil
 }
 
+// openWithin bounds how long a question is created and counted, whatever the review's own deadline: one that nobody
+// counted would stay.
+const openWithin = 5 * time.Second
+
 // open creates the next question, unless the session has as many open ones as it may. Its name is made from the digest,
 // so two replicas that ask at once create one object; the one that comes second answers anew.
 func (p *Protocol) open(ctx context.Context, a *asked, newest *v1alpha1.PermissionGrant, questions []*v1alpha1.PermissionGrant, decision policy.Decision) (policy.Decision, bool, error) {
-	others, err := p.ofSession(ctx, a)
+	done, err := p.opening.take(ctx, a.Resolved.View.UID)
 	if err != nil {
 		return policy.Decision{}, false, err
 	}
-	replaced, pending := p.split(a, others)
-	if limit := decision.Approvals.MaxPendingPerSession; limit != nil && pending >= int(*limit) {
-		refused := policy.Refuse(decision.Class, policy.ReasonTooManyPending, "")
-		refused.Details, refused.Grant = decision.Details, &policy.GrantRef{Namespace: a.namespace, Pending: pending, Cap: int(*limit)}
-		return refused, false, nil
+	defer done()
+	others, related, err := p.ofFamily(ctx, a)
+	if err != nil {
+		return policy.Decision{}, false, err
+	}
+	limit := decision.Approvals.MaxPendingPerSession
+	if _, pending := p.split(a, others); limit != nil && pending+related >= int(*limit) {
+		return p.tooMany(a, &decision, pending+related), false, nil
 	}
 	number := int32(1)
 	if len(questions) > 0 {
 		number = questions[len(questions)-1].Spec.Request.Question + 1
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openWithin)
+	defer cancel()
 	g := p.newGrant(a, &decision, number)
+	pass(StepAsking, g)
 	if err := p.Client.Create(ctx, g); apierrors.IsAlreadyExists(err) {
 		return policy.Decision{}, true, nil
 	} else if err != nil {
 		return policy.Decision{}, false, fmt.Errorf("create permissiongrant %s/%s: %w", g.Namespace, g.Name, err)
 	}
-	for _, older := range replaced {
-		if err := p.supersede(ctx, older); err != nil {
-			return policy.Decision{}, false, err
-		}
+	pass(StepAsked, g)
+	pending, err := p.makeRoom(ctx, a, g, others, limit)
+	if err != nil {
+		return policy.Decision{}, false, err
+	}
+	if limit != nil && pending > int(*limit) {
+		return p.tooMany(a, &decision, pending-1), false, nil
 	}
 	return p.asNewQuestion(a, g, newest, others, decision), false, nil
+}
+
+func (p *Protocol) tooMany(a *asked, decision *policy.Decision, pending int) policy.Decision {
+	refused := policy.Refuse(decision.Class, policy.ReasonTooManyPending, "")
+	refused.Details = decision.Details
+	refused.Grant = &policy.GrantRef{Namespace: a.namespace, Pending: pending, Cap: int(*decision.Approvals.MaxPendingPerSession)}
+	return refused
+}
+
+// makeRoom looks again after a question was created, because a session asks at several replicas at once. A question takes
+// the place of those about the same verb and object that were there before it; of two that were created at once one gives
+// way. One over the limit is taken back; of several that exceed it together all may be, never none. It gives the number
+// of open ones, with this one.
+func (p *Protocol) makeRoom(ctx context.Context, a *asked, g *v1alpha1.PermissionGrant, before []*v1alpha1.PermissionGrant, limit *int32) (pending int, err error) {
+	all, related, err := p.ofFamily(ctx, a)
+	if err != nil {
+		return 0, err
+	}
+	replaced, pending := p.split(a, all)
+	pending += related
+	earlier := func(other *v1alpha1.PermissionGrant) bool {
+		return slices.ContainsFunc(before, func(b *v1alpha1.PermissionGrant) bool { return b.UID == other.UID })
+	}
+	overtaken := slices.ContainsFunc(replaced, func(other *v1alpha1.PermissionGrant) bool { return !earlier(other) && later(other, g) })
+	if overtaken || limit != nil && pending > int(*limit) {
+		err := client.IgnoreNotFound(p.Client.Delete(ctx, g, client.Preconditions{UID: &g.UID}))
+		if err == nil && overtaken {
+			err = errContended
+		}
+		if err != nil {
+			return 0, fmt.Errorf("take back permissiongrant %s/%s: %w", g.Namespace, g.Name, err)
+		}
+		return pending, nil
+	}
+	for _, older := range replaced {
+		if !earlier(older) {
+			continue // it gives way by itself
+		}
+		if err := p.supersede(ctx, older); err != nil {
+			return 0, err
+		}
+	}
+	return pending, nil
+}
+
+// later is a total order of questions that were created at once, so that of two that see each other one stays.
+func later(a, b *v1alpha1.PermissionGrant) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return b.CreationTimestamp.Before(&a.CreationTimestamp)
+	}
+	return a.UID > b.UID
 }
 
 // asNewQuestion tells what the new question replaces: an earlier one about the same operation, or an approval of another
@@ -103,22 +168,29 @@ func changedPolicy(g *v1alpha1.PermissionGrant, now []policy.PolicyID) string {
 	return ""
 }
 
-// ofSession lists every grant that the session asked for in the namespace, read live.
-func (p *Protocol) ofSession(ctx context.Context, a *asked) ([]*v1alpha1.PermissionGrant, error) {
-	var list v1alpha1.PermissionGrantList
-	err := p.Live.List(ctx, &list, client.InNamespace(a.namespace), client.MatchingLabels{
-		v1alpha1.LabelSession: a.Resolved.View.Name, v1alpha1.LabelSessionNamespace: a.Resolved.View.Namespace,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list grants of session %s: %w", a.Resolved.View.Name, err)
+// ofFamily lists every grant that the session asked for in the namespace, and counts the open questions of its parents and
+// children: these count against one cap, so that children are no way around it. Both are read live.
+func (p *Protocol) ofFamily(ctx context.Context, a *asked) (own []*v1alpha1.PermissionGrant, related int, err error) {
+	view := &a.Resolved.View
+	var sessions v1alpha1.AgentSessionList
+	if err := p.Live.List(ctx, &sessions, client.InNamespace(view.Namespace)); err != nil {
+		return nil, 0, fmt.Errorf("list sessions of namespace %s: %w", view.Namespace, err)
 	}
-	var grants []*v1alpha1.PermissionGrant
+	family := identity.Family(sessions.Items, a.Resolved.Session)
+	var list v1alpha1.PermissionGrantList
+	err = p.Live.List(ctx, &list, client.InNamespace(a.namespace), client.MatchingLabels{v1alpha1.LabelSessionNamespace: view.Namespace})
+	if err != nil {
+		return nil, 0, fmt.Errorf("list grants of the sessions of namespace %s: %w", view.Namespace, err)
+	}
 	for i := range list.Items {
-		if string(list.Items[i].Spec.Request.Session.UID) == a.Resolved.View.UID {
-			grants = append(grants, &list.Items[i])
+		switch uid := list.Items[i].Spec.Request.Session.UID; {
+		case string(uid) == view.UID:
+			own = append(own, &list.Items[i])
+		case family[uid] && ToEngine(&list.Items[i], p.Now()).State == policy.GrantPending:
+			related++
 		}
 	}
-	return grants, nil
+	return own, related, nil
 }
 
 // split counts the open questions of the session and names those that a new question about the same verb and object
@@ -140,12 +212,27 @@ func (p *Protocol) split(a *asked, others []*v1alpha1.PermissionGrant) (replaced
 }
 
 // supersede removes an older question that nobody answered: a newer one about the same verb and object has taken its
-// place, and an agent that keeps changing its mind must not fill etcd. Somebody who just answered it wins: a conflict
-// leaves it as it is.
+// place, and an agent that keeps changing its mind must not fill etcd. Somebody who just answered it wins: then it is
+// closed with its answers, or left as it is when it keeps changing.
 func (p *Protocol) supersede(ctx context.Context, older *v1alpha1.PermissionGrant) error {
+	for range maxTries {
+		err := p.supersedeOnce(ctx, older)
+		if !apierrors.IsConflict(err) {
+			return client.IgnoreNotFound(err)
+		}
+		if err := p.Live.Get(ctx, client.ObjectKeyFromObject(older), older); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if ToEngine(older, p.Now()).State != policy.GrantPending {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (p *Protocol) supersedeOnce(ctx context.Context, older *v1alpha1.PermissionGrant) error {
 	if len(older.Spec.Decisions) == 0 {
-		err := p.Client.Delete(ctx, older, client.Preconditions{UID: &older.UID, ResourceVersion: &older.ResourceVersion})
-		if err := client.IgnoreNotFound(ignoreConflict(err)); err != nil {
+		if err := p.Client.Delete(ctx, older, client.Preconditions{UID: &older.UID, ResourceVersion: &older.ResourceVersion}); err != nil {
 			return fmt.Errorf("delete permissiongrant %s/%s: %w", older.Namespace, older.Name, err)
 		}
 		return nil
@@ -153,7 +240,7 @@ func (p *Protocol) supersede(ctx context.Context, older *v1alpha1.PermissionGran
 	closed := older.DeepCopy()
 	closed.Status.State, closed.Status.Reason = v1alpha1.GrantSuperseded, v1alpha1.ReasonNewerQuestion
 	closed.Status = Compute(closed, p.Now())
-	if err := ignoreConflict(p.Client.Status().Update(ctx, closed)); err != nil {
+	if err := p.Client.Status().Update(ctx, closed); err != nil {
 		return fmt.Errorf("close permissiongrant %s/%s: %w", older.Namespace, older.Name, err)
 	}
 	return nil
@@ -165,7 +252,12 @@ func sameObject(a, b *v1alpha1.PermissionGrant) bool {
 }
 
 func sameTarget(a, b v1alpha1.GrantTarget) bool {
-	a.UID, b.UID = "", ""
+	for _, t := range []*v1alpha1.GrantTarget{&a, &b} {
+		t.UID = ""
+		if t.Subresource == "scale" {
+			t.Subresource = "" // a scale has the form of an update of the workload
+		}
+	}
 	return a == b
 }
 

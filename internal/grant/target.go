@@ -17,12 +17,12 @@ import (
 // has one attempt. A platform adds its own kinds with a ClusterRole labelled
 // stepbeyond.dev/aggregate-to-manager: "true".
 //
-// +kubebuilder:rbac:groups="",resources=configmaps;endpoints;limitranges;namespaces;persistentvolumeclaims;pods;podtemplates;replicationcontrollers;resourcequotas;serviceaccounts;services,verbs=get
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions;daemonsets;deployments;replicasets;statefulsets,verbs=get
-// +kubebuilder:rbac:groups=batch,resources=cronjobs;jobs,verbs=get
-// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get
+// +kubebuilder:rbac:groups="",resources=configmaps;endpoints;limitranges;namespaces;persistentvolumeclaims;pods;podtemplates;replicationcontrollers;resourcequotas;serviceaccounts;services,verbs=get;watch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions;daemonsets;deployments;replicasets;statefulsets,verbs=get;watch
+// +kubebuilder:rbac:groups=batch,resources=cronjobs;jobs,verbs=get;watch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=get;watch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;watch
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses;networkpolicies,verbs=get;watch
 
 // target is the object that an operation acts on, as it is stored now.
 type target struct {
@@ -30,6 +30,8 @@ type target struct {
 	readable bool
 	// object is nil when it does not exist.
 	object *unstructured.Unstructured
+	// kind of the resource; empty for one that the server does not serve.
+	kind schema.GroupVersionKind
 }
 
 // lookAt reads the object of a request live. A subresource acts on its main object.
@@ -56,13 +58,13 @@ func (p *Protocol) read(ctx context.Context, resource schema.GroupVersionResourc
 	err = p.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)
 	switch {
 	case apierrors.IsForbidden(err):
-		return target{}, nil
+		return target{kind: kind}, nil
 	case apierrors.IsNotFound(err):
-		return target{readable: true}, nil
+		return target{readable: true, kind: kind}, nil
 	case err != nil:
 		return target{}, fmt.Errorf("read %s %s/%s: %w", resource.Resource, namespace, name, err)
 	}
-	return target{readable: true, object: object}, nil
+	return target{readable: true, object: object, kind: kind}, nil
 }
 
 // stale tells that a review does not speak of the object that is stored: it was forged, or overtaken. A kind that cannot

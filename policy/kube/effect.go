@@ -1,5 +1,7 @@
 package kube
 
+import "slices"
+
 // ObjectDigest is the keyed digest of an object as a request would leave it, without what servers and controllers write
 // by themselves. A stored object of the same digest shows that the request took effect. It errs when the object is not
 // decoded JSON.
@@ -9,6 +11,8 @@ func ObjectDigest(key Key, group, resource string, object map[string]any) (strin
 	if err != nil {
 		return "", err
 	}
+	// A grant binds no time of a restart, but which restart took effect can only be told by it.
+	restarted := child(plain, append(slices.Clone(templatePath[groupResource{group, resource}]), "metadata", "annotations")...)[annotationRestartedAt]
 	p := projection{kind: groupResource{group, resource}, dropped: map[string]bool{}}
 	p.create(plain)
 	delete(plain, "status")
@@ -16,7 +20,7 @@ func ObjectDigest(key Key, group, resource string, object map[string]any) (strin
 		delete(child(plain, "metadata", "annotations"), annotation)
 	}
 	p.annotations(child(plain, "metadata"), "metadata.")
-	canonical, err := canonicalJSON(map[string]any{"group": group, "resource": resource, "object": plain})
+	canonical, err := canonicalJSON(map[string]any{"group": group, "resource": resource, "object": plain, "restartedAt": restarted})
 	if err != nil {
 		return "", err
 	}

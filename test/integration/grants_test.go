@@ -119,7 +119,7 @@ func TestAUseIsConsumedWhenItsEffectIsSeen(t *testing.T) {
 		{"an update", merge(service(ns, "web"), `{"spec":{"selector":{"app":"canary"}}}`), "carries the change"},
 		{"a deletion", remove(foreign), "is gone"},
 		{"a deletion that a finalizer holds", remove(guarded), "is deleting"},
-		{"a creation", create(ingress(ns, "route")), "exists"},
+		{"a creation", create(ingress(ns, "route")), "was made"},
 		// Without a kubelet the connection fails after admission; what a command did nobody could tell anyway.
 		{"a connection", execute(ns, "foreign-0", "date"), "connection opened"},
 	}

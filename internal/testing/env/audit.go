@@ -33,27 +33,52 @@ func (e *Env) auditArgs() ([]string, error) {
 		"--audit-policy-file=" + policy,
 		"--audit-log-path=" + e.auditLog(),
 		"--audit-log-mode=blocking", // an event is in the file before its request is over
+		"--audit-log-maxsize=4096",  // MiB; a file that is rotated at 100 moves away from under its marks
 	}, nil
 }
 
 func (e *Env) auditLog() string { return e.path("logs", "audit.log") }
 
-// AuditMark is a place in the API server's audit log.
+// AuditMark is a place in one API server's audit log.
 type AuditMark int64
 
-// AuditMark returns the end of the audit log. It needs Options.Audit.
-func (e *Env) AuditMark() (AuditMark, error) {
-	info, err := os.Stat(e.auditLog())
+// AuditMark returns the end of the first API server's audit log. It needs Options.Audit.
+func (e *Env) AuditMark() (AuditMark, error) { return endOf(e.auditLog()) }
+
+// AuditSince returns the writes that the first API server answered after the mark and that the user with this name
+// authenticated for; an impersonator's requests are its own. It needs Options.Audit.
+func (e *Env) AuditSince(mark AuditMark, username string) ([]auditv1.Event, error) {
+	return eventsIn(e.auditLog(), mark, username)
+}
+
+// endOf is the end of the last whole line: the next one may be half written.
+func endOf(log string) (AuditMark, error) {
+	file, err := os.Open(log)
 	if err != nil {
 		return 0, fmt.Errorf("audit log: %w", err)
 	}
-	return AuditMark(info.Size()), nil
+	defer file.Close()
+	end, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, fmt.Errorf("audit log: %w", err)
+	}
+	block := make([]byte, 64<<10)
+	for end > 0 {
+		start := max(0, end-int64(len(block)))
+		read := block[:end-start]
+		if _, err := file.ReadAt(read, start); err != nil {
+			return 0, fmt.Errorf("audit log: %w", err)
+		}
+		if i := bytes.LastIndexByte(read, '\n'); i >= 0 {
+			return AuditMark(start + int64(i) + 1), nil
+		}
+		end = start
+	}
+	return 0, nil
 }
 
-// AuditSince returns the writes that the API server answered after the mark and that the user with this name
-// authenticated for; an impersonator's requests are its own. It needs Options.Audit.
-func (e *Env) AuditSince(mark AuditMark, username string) ([]auditv1.Event, error) {
-	file, err := os.Open(e.auditLog())
+func eventsIn(log string, mark AuditMark, username string) ([]auditv1.Event, error) {
+	file, err := os.Open(log)
 	if err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}

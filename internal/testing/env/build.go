@@ -2,8 +2,10 @@ package env
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +70,10 @@ func copyFile(to, from string) error {
 		return fmt.Errorf("copy manager: %w", err)
 	}
 	defer in.Close()
+	// A running process keeps its binary, which cannot be written.
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("copy manager: %w", err)
+	}
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700)
 	if err != nil {
 		return fmt.Errorf("copy manager: %w", err)

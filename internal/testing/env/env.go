@@ -146,8 +146,8 @@ func (e *Env) Stop() error {
 }
 
 // start runs one more process of the environment.
-func (e *Env) start(name, log, binary string, args ...string) (*process, error) {
-	p, err := startProcess(e.reaper, name, log, binary, args...)
+func (e *Env) start(name, log string, env []string, binary string, args ...string) (*process, error) {
+	p, err := startProcess(e.reaper, name, log, env, binary, args...)
 	if err != nil {
 		return nil, err
 	}

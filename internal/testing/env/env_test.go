@@ -13,7 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -66,7 +68,7 @@ func whoAmI(t *testing.T, cfg *rest.Config) identity {
 }
 
 func TestTheControlPlaneIsReal(t *testing.T) {
-	e, err := env.Start(t.Context(), env.Options{ControllerManager: true})
+	e, err := env.Start(t.Context(), env.Options{ControllerManager: true, Audit: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +120,16 @@ func TestTheControlPlaneIsReal(t *testing.T) {
 		}
 	})
 
+	t.Run("a second API server knows the same callers, and has an audit log and a life of its own", func(t *testing.T) {
+		expectSecondAPIServer(t, e)
+	})
+
+	t.Run("etcd tells how much it holds", func(t *testing.T) {
+		if keys, err := e.EtcdMetric(t.Context(), "etcd_debugging_mvcc_keys_total"); err != nil || keys < 1 {
+			t.Errorf("%v keys, %v", keys, err)
+		}
+	})
+
 	t.Run("a kubeconfig file works with the real kubectl", func(t *testing.T) {
 		user, err := e.User("carla@acme.example")
 		if err != nil {
@@ -137,6 +149,71 @@ func TestTheControlPlaneIsReal(t *testing.T) {
 			t.Errorf("error %v, output (-want +got):\n%s", err, diff)
 		}
 	})
+}
+
+// namespaceMaker creates a Namespace through one API server.
+func namespaceMaker(t *testing.T, cfg *rest.Config) func(name string) {
+	t.Helper()
+	c := kubernetes.NewForConfigOrDie(cfg)
+	return func(name string) {
+		t.Helper()
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := c.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func expectSecondAPIServer(t *testing.T, e *env.Env) {
+	second, err := e.StartAPIServer(t.Context(), "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := e.ServiceAccountToken(t.Context(), "checkout", "agent", "agent-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(whoAmI(t, e.Token(token)), whoAmI(t, second.At(e.Token(token)))); diff != "" {
+		t.Errorf("the caller at the second (-first +second):\n%s", diff)
+	}
+	marks := [2]env.AuditMark{}
+	if marks[0], err = e.AuditMark(); err != nil {
+		t.Fatal(err)
+	}
+	if marks[1], err = second.AuditMark(); err != nil {
+		t.Fatal(err)
+	}
+	namespaceMaker(t, second.At(e.Admin()))("by-second")
+	if _, err := kubernetes.NewForConfigOrDie(e.Admin()).CoreV1().Namespaces().Get(t.Context(), "by-second", metav1.GetOptions{}); err != nil {
+		t.Errorf("at the first: %v", err)
+	}
+	if err := second.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kubernetes.NewForConfigOrDie(second.At(e.Admin())).Discovery().ServerVersion(); err == nil {
+		t.Error("a killed API server answers")
+	}
+	if err := second.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	namespaceMaker(t, second.At(e.Admin()))("by-second-again")
+	admin := whoAmI(t, e.Admin()).Username
+	for i, since := range []func(env.AuditMark, string) ([]auditv1.Event, error){e.AuditSince, second.AuditSince} {
+		events, err := since(marks[i], admin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, event := range events {
+			if event.ObjectRef != nil && event.ObjectRef.Resource == "namespaces" {
+				names = append(names, event.ObjectRef.Name)
+			}
+		}
+		want := [][]string{nil, {"by-second", "by-second-again"}}[i]
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("audit log of API server %d (-want +got):\n%s", i+1, diff)
+		}
+	}
 }
 
 // deadOwner makes the test binary the owner of an environment that then dies without a word.

@@ -22,17 +22,21 @@ type ManagerOptions struct {
 	Name string
 	// Args are further flags of the manager; a repeated flag wins over the one that the environment sets.
 	Args []string
+	// Env are variables of the process beside those of the caller, each NAME=value.
+	Env []string
 }
 
 // Manager is the manager as a process of its own, outside the cluster. It authenticates as its ServiceAccount, so it
 // has the RBAC that config/ gives it and no more.
 type Manager struct {
-	env    *Env
-	name   string
-	binary string
-	args   []string
-	log    string
+	env       *Env
+	name      string
+	binary    string
+	args      []string
+	variables []string
+	log       string
 
+	webhook              string
 	metricsURL, readyURL string
 	process              *process // nil before the first Start
 }
@@ -68,8 +72,8 @@ func (e *Env) NewManager(ctx context.Context, opts ManagerOptions) (*Manager, er
 		"--leader-elect=false",
 	}
 	return &Manager{
-		env: e, name: name, binary: binary, args: append(args, opts.Args...), log: e.path("logs", name+".log"),
-		metricsURL: "http://" + metrics + "/metrics", readyURL: "http://" + probes + "/readyz",
+		env: e, name: name, binary: binary, args: append(args, opts.Args...), variables: opts.Env, log: e.path("logs", name+".log"),
+		webhook: webhook, metricsURL: "http://" + metrics + "/metrics", readyURL: "http://" + probes + "/readyz",
 	}, nil
 }
 
@@ -82,7 +86,7 @@ func (m *Manager) Start() error {
 			return errors.New("the manager runs already")
 		}
 	}
-	p, err := m.env.start(m.name, m.log, m.binary, m.args...)
+	p, err := m.env.start(m.name, m.log, m.variables, m.binary, m.args...)
 	if err != nil {
 		return err
 	}
@@ -116,6 +120,18 @@ func (m *Manager) Stop() error {
 	}
 	return m.process.stop()
 }
+
+// Wait waits for the end of the process that was started last, and says how it ended; nil for status 0.
+func (m *Manager) Wait() error {
+	if m.process == nil {
+		return errNotStarted
+	}
+	<-m.process.done
+	return m.process.err
+}
+
+// WebhookAddress is the host:port that the webhook server listens on, for a Balancer.
+func (m *Manager) WebhookAddress() string { return m.webhook }
 
 // Logs is the file that holds the output of every start.
 func (m *Manager) Logs() string { return m.log }

@@ -13,16 +13,25 @@ import (
 // Counter is the sum of a counter over all series of the manager that carry the given labels; a series that does not
 // exist counts as 0.
 func (m *Manager) Counter(ctx context.Context, name string, labels map[string]string) (float64, error) {
+	return sumOf(ctx, m.metricsURL, name, labels)
+}
+
+// EtcdMetric is the value of a gauge or counter of etcd over all its series; 0 for one that it does not have.
+func (e *Env) EtcdMetric(ctx context.Context, name string) (float64, error) {
+	return sumOf(ctx, e.plane.ControlPlane.Etcd.URL.JoinPath("metrics").String(), name, nil)
+}
+
+func sumOf(ctx context.Context, url, name string, labels map[string]string) (float64, error) {
 	var sum float64
-	err := get(ctx, m.metricsURL, func(response *http.Response) error {
+	err := get(ctx, url, func(response *http.Response) error {
 		parser := expfmt.NewTextParser(model.UTF8Validation)
 		families, err := parser.TextToMetricFamilies(response.Body)
 		if err != nil {
-			return fmt.Errorf("metrics of the manager: %w", err)
+			return fmt.Errorf("metrics of %s: %w", url, err)
 		}
 		for _, metric := range families[name].GetMetric() {
 			if carries(metric, labels) {
-				sum += metric.GetCounter().GetValue()
+				sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 			}
 		}
 		return nil

@@ -114,7 +114,7 @@ func (e *Env) startControllerManager(ctx context.Context) error {
 	if err := os.WriteFile(root, e.admin.CAData, 0o600); err != nil {
 		return fmt.Errorf("root CA: %w", err)
 	}
-	p, err := e.start("kube-controller-manager", e.path("logs", "kube-controller-manager.log"), binary,
+	p, err := e.start("kube-controller-manager", e.path("logs", "kube-controller-manager.log"), nil, binary,
 		"--kubeconfig="+kubeconfig,
 		"--use-service-account-credentials",
 		"--service-account-private-key-file="+e.path("apiserver", "sa-signer.key"),

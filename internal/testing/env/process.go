@@ -24,8 +24,9 @@ type process struct {
 	err    error         // how it ended; read it after done
 }
 
-// startProcess starts binary. Output is appended to the file log, so that a restarted process keeps its history.
-func startProcess(r *reaper, name, log, binary string, args ...string) (*process, error) {
+// startProcess starts binary with env (each NAME=value) beside the own environment. Output is appended to the file log,
+// so that a restarted process keeps its history.
+func startProcess(r *reaper, name, log string, env []string, binary string, args ...string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", name, err)
@@ -33,6 +34,7 @@ func startProcess(r *reaper, name, log, binary string, args ...string) (*process
 	defer out.Close()
 	p := &process{name: name, cmd: exec.Command(binary, args...), reaper: r, log: log, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)

@@ -17,7 +17,7 @@ func shell(t *testing.T, script string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := startProcess(r, "shell", filepath.Join(dir, "log"), "/bin/sh", "-c", script)
+	p, err := startProcess(r, "shell", filepath.Join(dir, "log"), nil, "/bin/sh", "-c", script)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,11 +78,15 @@ func (r *reaper) stop() error {
 	return nil
 }
 
-// wrap writes a script that notes its process ID for the reaper and becomes the binary. envtest starts etcd and
-// kube-apiserver itself and does not tell their process IDs.
+// argumentsSuffix follows the name of a script that wrap wrote, in the name of the file that holds its arguments.
+const argumentsSuffix = ".args"
+
+// wrap writes a script that notes its process ID for the reaper and its arguments, one a line, and becomes the binary.
+// envtest starts etcd and kube-apiserver itself and tells neither.
 func (r *reaper) wrap(name, binary, script string) error {
 	// envtest also calls the binary with --help, to learn its flags.
-	text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --help ] || echo $$ > %q\nexec %q \"$@\"\n", r.file(name), binary)
+	text := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = --help ] || { echo $$ > %q; printf '%%s\\n' \"$@\" > %q; }\nexec %q \"$@\"\n",
+		r.file(name), script+argumentsSuffix, binary)
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
 		return fmt.Errorf("wrapper of %s: %w", name, err)
 	}
