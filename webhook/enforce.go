@@ -117,6 +117,7 @@ func (e *Enforce) understand(ctx context.Context, request *kube.Request, resolve
 	understood, err := kube.Operation(*request, kube.Known{
 		Origin: found.Origin, LastWriter: found.LastWriter, Recreated: found.Recreated,
 		ScaleTarget: found.ScaleTarget, OwnClaims: found.OwnClaims,
+		Serves: found.Serves, Adopted: found.Adopted, Adopts: found.Adopts,
 		SessionNamespaces: namespaces,
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"net/http"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,13 +12,14 @@ import (
 )
 
 // Types of status.details.causes, for clients that do not want to parse a sentence. The message of each is one word of
-// the vocabulary or a name.
+// the vocabulary or a name, but that of Next: the sentence that the message of the status ends with.
 const (
 	causeClass    metav1.CauseType = "stepbeyond.dev/Class"
 	causeVerdict  metav1.CauseType = "stepbeyond.dev/Verdict"
 	causeReason   metav1.CauseType = "stepbeyond.dev/Reason"
 	causeRule     metav1.CauseType = "stepbeyond.dev/Rule"
 	causeGrant    metav1.CauseType = "stepbeyond.dev/Grant"
+	causeNext     metav1.CauseType = "stepbeyond.dev/Next"
 	causeDecision metav1.CauseType = "stepbeyond.dev/Decision"
 )
 
@@ -32,9 +34,9 @@ func respond(d *policy.Decision, op *policy.Operation, decisionID string) admiss
 	}
 	response.Result = &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReason(d.Reason.Status()),
-		Message: d.Message(op, decisionID),
+		Message: message(d, op, decisionID),
 		Details: &metav1.StatusDetails{
-			Name: op.Target.Name, Group: op.Target.Group, Kind: op.Target.Resource, Causes: causes(d, decisionID),
+			Name: op.Target.Name, Group: op.Target.Group, Kind: op.Target.Resource, Causes: causes(d, op, decisionID),
 		},
 	}
 	return response
@@ -68,7 +70,35 @@ func annotations(d *policy.Decision, decisionID string) map[string]string {
 	return a
 }
 
-func causes(d *policy.Decision, decisionID string) []metav1.StatusCause {
+const (
+	// maxReference bounds the name of a rule in the brackets that end a message.
+	maxReference = 80
+	grantPrefix  = "permissiongrant/"
+)
+
+// message is the decision's sentence. In the brackets that end it stand the decision and, for who reads the sentence alone,
+// what it does not say by itself: the reason, the rule and the grant.
+func message(d *policy.Decision, op *policy.Operation, decisionID string) string {
+	references := []string{string(d.Reason)}
+	if rule := firstRule(d); rule != "" && len(rule) <= maxReference {
+		references = append(references, "rule "+rule)
+	}
+	if grant := grantName(d); grant != "" {
+		references = append(references, grantPrefix+grant)
+	}
+	// With all of them the sentence is at its shortest: what it says then, it says with fewer too.
+	sentence := d.Message(op, strings.Join(append([]string{decisionID}, references...), "; "))
+	sentence = sentence[:strings.LastIndex(sentence, " [")]
+	end := []string{decisionID}
+	for _, reference := range references {
+		if !strings.Contains(sentence, strings.TrimPrefix(reference, grantPrefix)) {
+			end = append(end, reference)
+		}
+	}
+	return d.Message(op, strings.Join(end, "; "))
+}
+
+func causes(d *policy.Decision, op *policy.Operation, decisionID string) []metav1.StatusCause {
 	list := []metav1.StatusCause{
 		{Type: causeClass, Message: d.Class.String()},
 		{Type: causeVerdict, Message: string(d.Verdict)},
@@ -81,7 +111,7 @@ func causes(d *policy.Decision, decisionID string) []metav1.StatusCause {
 	if grant := grantName(d); grant != "" {
 		list = append(list, metav1.StatusCause{Type: causeGrant, Message: grant})
 	}
-	return list
+	return append(list, metav1.StatusCause{Type: causeNext, Message: d.NextStep(op)})
 }
 
 func firstRule(d *policy.Decision) string {

@@ -44,6 +44,8 @@ type Found struct {
 	// ScaleTarget and OwnClaims are those of kube.Known.
 	ScaleTarget policy.Origin
 	OwnClaims   []string
+	// Serves, Adopted and Adopts are those of kube.Known.
+	Serves, Adopted, Adopts bool
 }
 
 // Of looks at the target of a request of the session with that key. What cannot be read leaves the origin Unknown, which
@@ -64,8 +66,10 @@ func (f *Finder) Of(ctx context.Context, req *kube.Request, session string) (Fou
 			return found, err
 		}
 	}
-	found.OwnClaims, err = f.ownClaims(ctx, req, &found, session)
-	return found, err
+	if found.OwnClaims, err = f.ownClaims(ctx, req, &found, session); err != nil {
+		return found, err
+	}
+	return found, f.selected(ctx, req, session, &found)
 }
 
 func (f *Finder) ofObject(ctx context.Context, req *kube.Request, object *unstructured.Unstructured, session string) (Found, error) {
@@ -128,7 +132,7 @@ func (f *Finder) get(ctx context.Context, kind schema.GroupVersionKind, namespac
 
 // byStamp is the origin of an object that is not a Pod of a controller. What has a controller was made by it, whatever
 // stamp it carries: a stamp in a template is copied onto every object with a generated name that is made from it.
-func (f *Finder) byStamp(object *unstructured.Unstructured, group, resource, session string) policy.Origin {
+func (f *Finder) byStamp(object metav1.Object, group, resource, session string) policy.Origin {
 	if metav1.GetControllerOf(object) != nil {
 		return policy.OriginController
 	}

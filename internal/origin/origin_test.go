@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,26 +53,22 @@ func (r *reader) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// List serves pods by their labels.
+// List serves objects by their labels.
 func (r *reader) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if r.err != nil {
 		return r.err
 	}
 	var selected client.ListOptions
 	selected.ApplyOptions(options)
-	list := into.(*corev1.PodList)
+	items := []any{}
 	for _, fields := range r.objects {
 		object := &unstructured.Unstructured{Object: fields}
-		if object.GetKind() != "Pod" || object.GetNamespace() != selected.Namespace || !selected.LabelSelector.Matches(labels.Set(object.GetLabels())) {
-			continue
+		listed := strings.HasSuffix(fmt.Sprintf("%T", into), "."+object.GetKind()+"List")
+		if listed && object.GetNamespace() == selected.Namespace && selected.LabelSelector.Matches(labels.Set(object.GetLabels())) {
+			items = append(items, fields)
 		}
-		var pod corev1.Pod
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &pod); err != nil {
-			return err
-		}
-		list.Items = append(list.Items, pod)
 	}
-	return nil
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"items": items}, into)
 }
 
 func mapper() meta.RESTMapper {

@@ -47,6 +47,11 @@
 //	PersistentVolumeClaim for the pods that is    Destructive                  ASK
 //	  not the session's and was not used before
 //	claim with dataSource(Ref) or volumeName      Security                     ASK
+//	labels that a foreign Service selects         Security                     ASK
+//	labels of a Pod that a foreign ReplicaSet     Destructive                  ASK
+//	  selects
+//	selector of a workload that takes foreign     Destructive                  ASK
+//	  Pods or ReplicaSets without a controller
 //	stepbeyond.dev/ key in the metadata of a      EscalatesAuthority           FORBIDDEN
 //	  template, but for the server's template-writer
 //
@@ -75,6 +80,7 @@
 //	seccomp or AppArmor Unconfined, SELinux       Security                     ASK
 //	nodeName, another runtimeClassName            Security                     ASK
 //	priorityClassName that begins with system-    Security                     ASK
+//	another priorityClassName than before         MaterialAssumption           AUTO_WITH_DISCLOSURE
 //	toleration of control-plane taints or of all, Security                     ASK
 //	  selector or affinity for such nodes
 //	volume of csi, nfs or any other kind of its   Security                     ASK
@@ -85,4 +91,19 @@
 // rest around it, and legitimate workloads set them, so a person may allow them. Runtimes differ in the capabilities that
 // they give by default, so adding one of those is asked about; NET_BIND_SERVICE alone is free, as the restricted profile
 // has it.
+//
+// # Deputies
+//
+// An object of any other kind is searched, because controllers make pods and other objects of it with rights of their
+// own. A map with a list of containers is a pod spec and counts as one of a built-in kind; what the platform's catalogue
+// says of the kind takes none of it back. What is only like a part of a pod spec is asked about:
+//
+//	container with an image, outside a pod spec   as in a pod spec             FORBIDDEN
+//	identity or way to the node, elsewhere        Security                     ASK
+//	pod spec that cannot be read, or too deep     Ambiguous                    ASK
+//	whole object for another controller to write  Security                     ASK
+//	  of RBAC, admission, API extension,          EscalatesAuthority           FORBIDDEN
+//	  certificates or Step Beyond itself
+//	stepbeyond.dev/ key in labels or annotations  EscalatesAuthority           FORBIDDEN
+//	  of what is made of the object
 package kube

@@ -215,8 +215,8 @@ func TestCreateFormIsStable(t *testing.T) {
 	cases := []struct{ name, what, first, second string }{
 		{
 			"a generated name, its uid and the labels made of both", "CREATE batch/jobs",
-			`{"metadata":{"generateName":"run-","name":"run-aaaaa","uid":"u-1"},"spec":{"template":{"metadata":{"labels":{"controller-uid":"u-1","job-name":"run-aaaaa"}}}}}`,
-			`{"metadata":{"generateName":"run-","name":"run-bbbbb","uid":"u-2"},"spec":{"template":{"metadata":{"labels":{"controller-uid":"u-2","job-name":"run-bbbbb"}}}}}`,
+			`{"metadata":{"generateName":"run-","name":"run-bbbbb","uid":"u-1"},"spec":{"template":{"metadata":{"labels":{"controller-uid":"u-1","job-name":"run-bbbbb"}}}}}`,
+			`{"metadata":{"generateName":"run-","name":"run-ccccc","uid":"u-2"},"spec":{"template":{"metadata":{"labels":{"controller-uid":"u-2","job-name":"run-ccccc"}}}}}`,
 		},
 		{
 			"the addresses and ports of a Service", "CREATE services",
@@ -353,4 +353,26 @@ func TestProjectionHidesNoChoice(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// Proves G-2: what the server writes by its own clock or counter is no part of what is approved.
+func TestServerClocksAndCountersAreNotBound(t *testing.T) {
+	same := func(name, what string, forms ...[2]string) {
+		t.Run(name, func(t *testing.T) {
+			first := exact(t, request(t, what, forms[0][0], forms[0][1]))
+			for _, form := range forms[1:] {
+				if got := exact(t, request(t, what, form[0], form[1])); !bytes.Equal(first.Canonical, got.Canonical) {
+					t.Errorf("two tries differ:\n%s\n%s", first.Canonical, got.Canonical)
+				}
+			}
+		})
+	}
+	taint := func(at string) string {
+		return `{"metadata":{"name":"t"},"spec":{"taint":{"key":"a","effect":"NoSchedule","timeAdded":"` + at + `"}}}`
+	}
+	same("the time of a device taint", "CREATE resource.k8s.io/devicetaintrules", [2]string{taint("2026-11-30T10:00:00Z"), ""}, [2]string{taint("2026-11-30T10:00:07Z"), ""})
+	daemon := func(generation, image string) string {
+		return `{"metadata":{"name":"d","annotations":{"deprecated.daemonset.template.generation":"` + generation + `"}},"spec":{"template":{"spec":{"containers":[{"name":"a","image":"` + image + `"}]}}}}`
+	}
+	same("the counter of a DaemonSet's templates", "UPDATE apps/daemonsets", [2]string{daemon("2", "a:2"), daemon("1", "a:1")}, [2]string{daemon("4", "a:2"), daemon("3", "a:1")})
 }

@@ -16,6 +16,8 @@ const (
 
 	annotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 	annotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
+	// annotationTemplateGeneration counts the changes of a DaemonSet's template; the server writes it.
+	annotationTemplateGeneration = "deprecated.daemonset.template.generation"
 )
 
 // unboundAnnotations say nothing about what the caller wants.

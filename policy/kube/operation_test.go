@@ -3,6 +3,7 @@ package kube_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func request(t *testing.T, what, object, old string) kube.Request {
 	t.Helper()
 	operation, path, _ := strings.Cut(what, " ")
 	group, resource := "", path
-	for _, known := range []string{"apps", "batch", "networking.k8s.io", "acme.example", "policy", "autoscaling"} {
+	for _, known := range []string{"apps", "batch", "networking.k8s.io", "acme.example", "policy", "autoscaling", "resource.k8s.io"} {
 		if rest, ok := strings.CutPrefix(path, known+"/"); ok {
 			group, resource = known, rest
 		}
@@ -159,11 +160,23 @@ func TestTarget(t *testing.T) {
 		}
 	})
 	t.Run("a generated name is no name", func(t *testing.T) {
-		req := request(t, "CREATE batch/jobs", `{"metadata":{"generateName":"run-","name":"run-x7k2p"}}`, "")
-		req.Name = ""
-		op, err := kube.Operation(req, own())
-		if err != nil || op.Target.Name != "" {
-			t.Errorf("name %q, error %v", op.Target.Name, err)
+		long := strings.Repeat("long-", 12)
+		for _, test := range []struct{ generateName, name, requestName, want string }{
+			{"run-", "run-x7k2p", "", ""},
+			{"run-", "run-x7k2p", "run-x7k2p", ""}, // as the API server's validating phase shows it
+			{"run-", "", "", ""},
+			{long, long[:58] + "x7k2p", long[:58] + "x7k2p", ""},
+			{"run-", "run-admin", "run-admin", "run-admin"}, // letters that the API server does not use
+			{"run-", "run-x7k2pp", "run-x7k2pp", "run-x7k2pp"},
+			{"run-", "other", "other", "other"},
+			{"", "run-x7k2p", "run-x7k2p", "run-x7k2p"},
+		} {
+			req := request(t, "CREATE batch/jobs", fmt.Sprintf(`{"metadata":{"generateName":%q,"name":%q}}`, test.generateName, test.name), "")
+			req.Name = test.requestName
+			op, err := kube.Operation(req, own())
+			if err != nil || op.Target.Name != test.want {
+				t.Errorf("%+v: name %q, error %v", test, op.Target.Name, err)
+			}
 		}
 	})
 	t.Run("a name that only the object has is taken from it", func(t *testing.T) {

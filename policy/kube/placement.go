@@ -15,11 +15,15 @@ var controlPlaneMarks = []string{
 	"node-role.kubernetes.io/etcd", "node.kubernetes.io/microk8s-controlplane", "CriticalAddonsOnly",
 }
 
-// judgePriority: the system's own classes drive other Pods off their nodes.
+// judgePriority: the system's own classes drive other Pods off their nodes. So may any other class; nobody here knows
+// whose.
 func (j *judge) judgePriority(now, was object) {
-	class := now.text("priorityClassName")
-	if strings.HasPrefix(class, "system-") && class != was.text("priorityClassName") {
+	switch class := now.text("priorityClassName"); {
+	case class == "", class == was.text("priorityClassName"):
+	case strings.HasPrefix(class, "system-"):
 		j.present(policy.Security, "the pod takes a priority class of the system")
+	default:
+		j.present(policy.MaterialAssumption, "the pod's priority class can displace pods of others")
 	}
 }
 

@@ -46,13 +46,19 @@ func templateOf(kind groupResource, o object) template {
 
 // podTemplates of the new object.
 func (j *judge) podTemplates() []policy.PodTemplate {
-	if !showsPods(j.req) || j.verb == policy.VerbDelete {
+	switch {
+	case holdsOthers(j.req):
+		return embeddedTemplates(j.req)
+	case !showsPods(j.req), j.verb == policy.VerbDelete:
 		return nil
 	}
-	spec := templateOf(j.req.kind(), j.object).spec
-	if spec.fields == nil {
-		return nil
+	if spec := templateOf(j.req.kind(), j.object).spec; spec.fields != nil {
+		return []policy.PodTemplate{podTemplateOf(spec)}
 	}
+	return nil
+}
+
+func podTemplateOf(spec object) policy.PodTemplate {
 	var images []string
 	for _, list := range containerLists {
 		for _, container := range spec.objects(list) {
@@ -64,7 +70,7 @@ func (j *judge) podTemplates() []policy.PodTemplate {
 			images = append(images, reference)
 		}
 	}
-	return []policy.PodTemplate{{ServiceAccountName: accountOf(spec), Images: images}}
+	return policy.PodTemplate{ServiceAccountName: accountOf(spec), Images: images}
 }
 
 // containerLists are the fields of a pod spec that hold containers.
@@ -81,7 +87,11 @@ func accountOf(spec object) string {
 
 // judgePods judges the pod spec of a create, or of an update that changes what the pods run.
 func (j *judge) judgePods() {
-	if !showsPods(j.req) || j.verb == policy.VerbDelete {
+	switch {
+	case holdsOthers(j.req):
+		j.judgeEmbedded()
+		return
+	case !showsPods(j.req), j.verb == policy.VerbDelete:
 		return
 	}
 	now, was := templateOf(j.req.kind(), j.object), templateOf(j.req.kind(), j.old)
@@ -89,6 +99,11 @@ func (j *judge) judgePods() {
 		j.judgeEphemeral(now.spec, was.spec)
 		return
 	}
+	j.judgeTemplate(now, was)
+}
+
+// judgeTemplate judges one pod template against what it was.
+func (j *judge) judgeTemplate(now, was template) {
 	j.judgePriority(now.spec, was.spec)
 	if j.verb == policy.VerbUpdate && runsSame(now, was) {
 		j.judgeControlPlane(now.spec, was.spec)

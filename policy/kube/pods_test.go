@@ -98,7 +98,7 @@ func TestPodConfinement(t *testing.T) {
 		{"a node of the agent's choice is security", `{"nodeName":"node-1"}`, security},
 		{"a runtime class is security", `{"runtimeClassName":"host-network"}`, security},
 		{"a priority class of the system is security", `{"priorityClassName":"system-node-critical"}`, security},
-		{"another priority class is free", `{"priorityClassName":"batch"}`, ""},
+		{"another priority class is disclosed", `{"priorityClassName":"batch"}`, "MaterialAssumption=Present"},
 		{"an inline CSI volume is security", `{"volumes":[{"name":"a","csi":{"driver":"disk.example"}}]}`, security},
 		{"a server's export is security", `{"volumes":[{"name":"a","nfs":{"server":"10.0.0.1","path":"/"}}]}`, security},
 		{"volumes from the cluster are free", `{"volumes":[{"name":"a","emptyDir":{}},{"name":"b","configMap":{"name":"a"}},{"name":"c","downwardAPI":{}},{"name":"d","image":{}},{"name":"e","ephemeral":{"volumeClaimTemplate":{"spec":{}}}}]}`, ""},

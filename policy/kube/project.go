@@ -56,6 +56,9 @@ func (p *projection) each(object map[string]any) {
 	for _, key := range serverMetadata {
 		p.drop(metadata, "metadata.", key)
 	}
+	if p.kind == daemonSets {
+		p.drop(child(metadata, "annotations"), "metadata.annotations.", annotationTemplateGeneration)
+	}
 	p.annotations(metadata, "metadata.")
 	path, ok := templatePath[p.kind]
 	if !ok {
@@ -89,10 +92,13 @@ func (p *projection) create(object map[string]any) {
 	if builtIn(p.kind.group) && p.subresource == "" {
 		p.drop(object, "", "status")
 	}
+	spec := child(object, "spec")
+	if p.kind == deviceTaints {
+		p.drop(child(spec, "taint"), "spec.taint.", "timeAdded") // the server's clock, where the client sets none
+	}
 	if p.kind != services {
 		return
 	}
-	spec := child(object, "spec")
 	if spec["clusterIP"] != "None" {
 		p.drop(spec, "spec.", "clusterIP")
 		p.drop(spec, "spec.", "clusterIPs")

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"slices"
+	"strings"
 
 	"stepbeyond.dev/stepbeyond/policy"
 )
@@ -49,6 +50,12 @@ type Known struct {
 	// OwnClaims names those claims of [ClaimsOf] that this session made or that do not exist. Every other one counts as
 	// foreign.
 	OwnClaims []string
+	// Serves tells that a Service which this session did not make selects the labels of [SelectionOf].
+	Serves bool
+	// Adopted tells that a controller which this session did not make would take the Pod of [SelectionOf].
+	Adopted bool
+	// Adopts tells that the workload of [SelectionOf] would take what this session did not make.
+	Adopts bool
 }
 
 // groupResource is how the tables of this package name a kind.
@@ -64,7 +71,9 @@ var (
 	claims       = groupResource{"", "persistentvolumeclaims"}
 	jobs         = groupResource{"batch", "jobs"}
 	cronJobs     = groupResource{"batch", "cronjobs"}
+	deviceTaints = groupResource{"resource.k8s.io", "devicetaintrules"}
 	statefulSets = groupResource{"apps", "statefulsets"}
+	daemonSets   = groupResource{"apps", "daemonsets"}
 )
 
 // Operation translates a request for the engine. Every Kubernetes write has capability execute_local; its stage is
@@ -132,12 +141,33 @@ func targetOf(req *Request, known *Known) policy.Target {
 	if req.Operation == "UPDATE" || req.Operation == "DELETE" {
 		t.UID = metadataText(req.OldObject, "uid")
 	}
-	// The validating phase sees the name that generateName was given; it is another one on every try.
-	if t.Name == "" && req.Operation == "CREATE" && req.Subresource == "" && metadataText(req.Object, "generateName") == "" {
-		t.Name = metadataText(req.Object, "name")
+	if req.Operation == "CREATE" && req.Subresource == "" {
+		t.Name = nameOf(req)
 	}
 	return t
 }
+
+// nameOf is the name that a create asks for. The validating phase also sees the name that the API server made for
+// generateName; it is another one on every try, and empty here.
+func nameOf(req *Request) string {
+	name := req.Name
+	if name == "" {
+		name = metadataText(req.Object, "name")
+	}
+	prefix := metadataText(req.Object, "generateName")
+	made, found := strings.CutPrefix(name, prefix[:min(len(prefix), maxPrefix)])
+	if prefix != "" && found && len(made) == madeLength && strings.Trim(made, madeLetters) == "" {
+		return ""
+	}
+	return name
+}
+
+// The API server makes names of a prefix and random letters (k8s.io/apiserver/pkg/storage/names, Kubernetes 1.37).
+const (
+	maxPrefix   = 58
+	madeLength  = 5
+	madeLetters = "bcdfghjklmnpqrstvwxz2456789"
+)
 
 func metadataText(fields map[string]any, key string) string {
 	metadata, _ := fields["metadata"].(map[string]any)

@@ -62,30 +62,32 @@ func ClaimsOf(req Request, origin policy.Origin) []Claim {
 	if scaled, ok := withoutScale(&req); ok {
 		req = scaled
 	}
-	if !showsPods(&req) || req.Operation != "CREATE" && req.Operation != "UPDATE" {
+	if req.Operation != "CREATE" && req.Operation != "UPDATE" {
 		return nil
 	}
-	var r reading // what cannot be read is Operation's to refuse
-	object, old := r.root("object", req.Object), r.root("oldObject", req.OldObject)
-	now, was := templateOf(req.kind(), object), templateOf(req.kind(), old)
 	foreign := req.Operation == "UPDATE" && origin != policy.OriginThisSession
-	if foreign && runsSame(now, was) {
-		return nil
-	}
-	if foreign {
-		was, old = template{}, r.root("oldObject", nil)
-	}
 	names := map[string]bool{}
-	if req.kind() == statefulSets {
-		for _, name := range generatedClaims(object, old) {
-			names[name] = true
+	switch {
+	case holdsOthers(&req):
+		for _, pod := range search(req.Object, req.OldObject).pods {
+			addClaims(names, pod.now, pod.was, foreign)
 		}
-	}
-	before := namedClaims(was.spec)
-	for name := range namedClaims(now.spec) {
-		if !before[name] {
-			names[name] = false
+	case showsPods(&req):
+		var r reading // what cannot be read is Operation's to refuse
+		object, old := r.root("object", req.Object), r.root("oldObject", req.OldObject)
+		now, was := templateOf(req.kind(), object), templateOf(req.kind(), old)
+		if foreign && runsSame(now, was) {
+			return nil
 		}
+		if foreign {
+			old = r.root("oldObject", nil)
+		}
+		if req.kind() == statefulSets {
+			for _, name := range generatedClaims(object, old) {
+				names[name] = true
+			}
+		}
+		addClaims(names, now, was, foreign)
 	}
 	var given []Claim
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -94,6 +96,22 @@ func ClaimsOf(req Request, origin policy.Origin) []Claim {
 		}
 	}
 	return given
+}
+
+// addClaims adds the claims that one pod template gives to pods, in favour of names that the request chose.
+func addClaims(names map[string]bool, now, was template, foreign bool) {
+	if foreign && runsSame(now, was) {
+		return
+	}
+	before := map[string]bool{}
+	if !foreign {
+		before = namedClaims(was.spec)
+	}
+	for name := range namedClaims(now.spec) {
+		if !before[name] {
+			names[name] = false
+		}
+	}
 }
 
 func namedClaims(spec object) map[string]bool {

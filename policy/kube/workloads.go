@@ -130,6 +130,7 @@ func (j *judge) judgeLimits() {
 // request that anybody would review.
 func (j *judge) judgeDelegated() {
 	j.judgeClaims()
+	j.judgeSelection()
 	if j.req.Subresource != "" {
 		return
 	}
