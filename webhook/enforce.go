@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -114,8 +116,13 @@ func (e *Enforce) understand(ctx context.Context, request *kube.Request, resolve
 	if resolved.Session == nil {
 		namespaces = []string{resolved.View.Namespace} // without a session the class is that of the caller's own namespace
 	}
+	followed, err := e.followed(ctx, request, resolved)
+	if err != nil {
+		return fmt.Errorf("find whose workload it is: %w", err)
+	}
 	understood, err := kube.Operation(*request, kube.Known{
-		Origin: found.Origin, LastWriter: found.LastWriter, Recreated: found.Recreated,
+		Followed: followed,
+		Origin:   found.Origin, LastWriter: found.LastWriter, Recreated: found.Recreated,
 		ScaleTarget: found.ScaleTarget, OwnClaims: found.OwnClaims,
 		Serves: found.Serves, Adopted: found.Adopted, Adopts: found.Adopts,
 		SessionNamespaces: namespaces,
@@ -128,6 +135,15 @@ func (e *Enforce) understand(ctx context.Context, request *kube.Request, resolve
 	}
 	*op = understood
 	return nil
+}
+
+// followed tells whether the request changes what another agent's session follows.
+func (e *Enforce) followed(ctx context.Context, request *kube.Request, resolved *identity.Resolved) (bool, error) {
+	_, holdsPods := stamp.TemplateOf(request.OldObject, schema.GroupResource{Group: request.Group, Resource: request.Resource})
+	if request.Operation != "UPDATE" || !holdsPods || resolved.Session == nil {
+		return false, nil
+	}
+	return e.Sessions.Followed(ctx, resolved.Session, &unstructured.Unstructured{Object: request.OldObject}, e.Now())
 }
 
 // stamped tells whether the object carries exactly the stamps that the server would write. The mutating entry writes

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,6 +23,8 @@ const (
 	EscapeTokens Escape = "Tokens"
 	// EscapeAuthority: roles that allow more than the writer has.
 	EscapeAuthority Escape = "Authority"
+	// EscapeAdmission: webhooks and admission policies, which are themselves shown to no policy, switched off.
+	EscapeAdmission Escape = "Admission"
 	// EscapeNodes: the kubelet's own API, behind the API server.
 	EscapeNodes Escape = "Nodes"
 	// EscapeSecrets: reading Secrets, which hold other identities' credentials.
@@ -29,7 +32,7 @@ const (
 )
 
 // order of escapes in a report.
-var order = []Escape{EscapeWildcard, EscapeImpersonate, EscapeTokens, EscapeAuthority, EscapeNodes, EscapeSecrets}
+var order = []Escape{EscapeWildcard, EscapeImpersonate, EscapeTokens, EscapeAuthority, EscapeAdmission, EscapeNodes, EscapeSecrets}
 
 // allowance is one escape that a rule has.
 type allowance struct {
@@ -57,13 +60,28 @@ type reach struct {
 var identities = []string{"", authenticationv1.GroupName}
 
 // reaches are the resources and verbs of the escapes, besides impersonation in general and wildcards.
-var reaches = []reach{
+var reaches = append(admission(), []reach{
 	{groups: []string{""}, resource: "serviceaccounts/token", verbs: []string{"create"}, escape: EscapeTokens},
 	{groups: []string{rbacv1.GroupName}, resource: "roles", verbs: []string{"escalate", "bind"}, escape: EscapeAuthority},
 	{groups: []string{rbacv1.GroupName}, resource: "clusterroles", verbs: []string{"bind"}, escape: EscapeAuthority},
 	{groups: []string{rbacv1.GroupName}, resource: "clusterroles", cluster: true, verbs: []string{"escalate"}, escape: EscapeAuthority},
 	{groups: []string{""}, resource: "nodes/proxy", cluster: true, verbs: []string{"get", "create", "update", "patch", "delete"}, escape: EscapeNodes},
 	{groups: []string{""}, resource: "secrets", verbs: []string{"get", "list", "watch"}, escape: EscapeSecrets},
+}...)
+
+// admission is everything that decides about writes and is itself written past all of it.
+func admission() []reach {
+	var found []reach
+	for _, resource := range []string{
+		"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies",
+		"validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+	} {
+		found = append(found, reach{
+			groups: []string{admissionregistrationv1.GroupName}, resource: resource, cluster: true,
+			verbs: []string{"create", "update", "patch", "delete", "deletecollection"}, escape: EscapeAdmission,
+		})
+	}
+	return found
 }
 
 // impersonable are what can be impersonated.

@@ -10,6 +10,7 @@ import (
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/policy"
+	"stepbeyond.dev/stepbeyond/policy/kube"
 )
 
 // admitAgain answers a review that comes while a use of its grant is reserved: the client sent the request again, or the
@@ -21,12 +22,12 @@ func (p *Protocol) admitAgain(ctx context.Context, a *asked, g *v1alpha1.Permiss
 		return policy.Decision{}, false, err
 	}
 	switch {
-	case what == landed || what == lost || what == dead && a.Operation.Verb != policy.VerbUpdate:
+	case what == landed || what == lost || what == dead && (a.Operation.Verb != policy.VerbUpdate || sameVersion(a, use)):
 		if err := p.closeUse(ctx, g, outcomes[what], text); err != nil && !apierrors.IsConflict(err) {
 			return policy.Decision{}, false, err
 		}
 		return policy.Decision{}, true, nil
-	case !p.repeats(a, use, what):
+	case !p.repeats(a, g, use, what):
 		return p.inFlight(g, use), false, nil
 	}
 	return p.attemptAgain(ctx, a, g, use)
@@ -82,19 +83,26 @@ func (p *Protocol) deletesAgain(a *asked, g *v1alpha1.PermissionGrant) *v1alpha1
 
 // repeats tells whether another attempt of the use can be let through without a second effect. An update names the version
 // that it was made on, and only one write can follow a version. Everything but deletions and updates has one attempt.
-func (p *Protocol) repeats(a *asked, use *v1alpha1.GrantUse, what fate) bool {
+func (p *Protocol) repeats(a *asked, g *v1alpha1.PermissionGrant, use *v1alpha1.GrantUse, what fate) bool {
 	last := &use.Attempts[len(use.Attempts)-1]
 	switch {
 	case !a.target.readable || a.target.object == nil || a.target.object.GetUID() != last.TargetUID:
 		return false
 	case a.Operation.Verb != policy.VerbUpdate:
 		return false
+	case kube.EmptiesFinalizers(g.Spec.Request.Change):
+		return false // the deletion that it ends in is bound to no version
 	case what == inFlight:
-		return a.target.object.GetResourceVersion() == last.OldResourceVersion
+		return sameVersion(a, use)
 	default:
 		order, err := resourceversion.CompareResourceVersion(a.target.object.GetResourceVersion(), last.OldResourceVersion)
 		return err == nil && order > 0
 	}
+}
+
+// sameVersion tells that the review shows the version which the last attempt was made on.
+func sameVersion(a *asked, use *v1alpha1.GrantUse) bool {
+	return a.target.object != nil && a.target.object.GetResourceVersion() == use.Attempts[len(use.Attempts)-1].OldResourceVersion
 }
 
 // inFlight refuses a request whose earlier attempt may still take effect.

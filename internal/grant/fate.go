@@ -98,8 +98,21 @@ func (p *Protocol) fateOfCreation(ctx context.Context, found target, at *v1alpha
 		return landed, fmt.Sprintf("%s uid %s was made", at.Resource, attempt.TargetUID), nil
 	case !late:
 		return inFlight, "", nil
-	default:
+	}
+	whole, err := h.whole(ctx, attempt.OldResourceVersion, func(event watch.Event) bool { return uidOf(event) == attempt.TargetUID })
+	switch {
+	case errors.Is(err, errHistoryGone):
+		return lost, errHistoryGone.Error(), nil
+	case err != nil:
+		return 0, "", err
+	case whole.seen:
+		return landed, fmt.Sprintf("%s uid %s was made", at.Resource, attempt.TargetUID), nil
+	case whole.complete:
 		return dead, "it was not made within " + EffectDeadline.String(), nil
+	case p.Now().Sub(attempt.Time.Time) >= 2*EffectDeadline:
+		return lost, "the history of the object is not shown to its end", nil
+	default:
+		return inFlight, "", nil
 	}
 }
 
@@ -116,6 +129,10 @@ func (p *Protocol) fateOfUpdate(ctx context.Context, g *v1alpha1.PermissionGrant
 	at, attempt := &g.Spec.Request.Operation.Target, &use.Attempts[len(use.Attempts)-1]
 	if attempt.OldResourceVersion == "" {
 		return lost, "the attempt has no resourceVersion", nil
+	}
+	empties := kube.EmptiesFinalizers(g.Spec.Request.Change)
+	if empties && (found.object == nil || found.object.GetUID() != attempt.TargetUID) {
+		return landed, "it is gone", nil
 	}
 	if object := found.object; object != nil && object.GetUID() == attempt.TargetUID && object.GetResourceVersion() == attempt.OldResourceVersion {
 		if late {
@@ -135,7 +152,11 @@ func (p *Protocol) fateOfUpdate(ctx context.Context, g *v1alpha1.PermissionGrant
 	case next == nil:
 		return inFlight, "", nil
 	}
-	return p.judge(g, use, next)
+	what, text, err := p.judge(g, use, next)
+	if what == dead && empties && !late {
+		return inFlight, "", err // the deletion that it ends in may come on a later version
+	}
+	return what, text, err
 }
 
 // judge tells whether a version is what one of the last attempts has written.

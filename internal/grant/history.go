@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -90,7 +91,56 @@ func (h *history) after(ctx context.Context, resourceVersion string, wanted func
 			}
 		}
 	}
+	if ctx.Err() == nil {
+		return nil, fmt.Errorf("watch %s %s/%s: the API server ended it", h.kind.Kind, h.namespace, h.name)
+	}
 	return nil, nil
+}
+
+// past is what a look at the whole history has found.
+type past struct {
+	// seen: a version that was wanted is there.
+	seen bool
+	// complete: the history was shown up to a version that is younger than the look itself.
+	complete bool
+}
+
+// readWholeFor bounds a look at the whole history; the API server sends a bookmark two seconds before it ends a watch.
+const readWholeFor = 4 * time.Second
+
+// whole reads the history from a resourceVersion up to now. That nothing was wanted proves something only when it is
+// complete: a watch that is silent may be behind.
+func (h *history) whole(ctx context.Context, resourceVersion string, wanted func(watch.Event) bool) (past, error) {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*readWholeFor {
+		return past{}, nil // an admission review cannot wait so long
+	}
+	now, err := h.mark(ctx)
+	if err != nil {
+		return past{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWholeFor)
+	defer cancel()
+	seconds := int64(readWholeFor/time.Second) - 1
+	events, err := h.watch(ctx, metav1.ListOptions{ResourceVersion: resourceVersion, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
+	if err != nil {
+		return past{}, err
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		object, ok := event.Object.(client.Object)
+		switch {
+		case event.Type == watch.Error:
+			return past{}, historyError(event)
+		case event.Type != watch.Bookmark && wanted(event):
+			return past{seen: true}, nil
+		case !ok:
+			continue
+		}
+		if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), now); err == nil && order >= 0 {
+			return past{complete: true}, nil
+		}
+	}
+	return past{}, nil
 }
 
 func historyError(event watch.Event) error {

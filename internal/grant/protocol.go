@@ -117,7 +117,8 @@ func (p *Protocol) answerOnce(ctx context.Context, a *asked) (decision policy.De
 	if len(questions) > 0 {
 		newest = questions[len(questions)-1]
 		if use := useOf(newest, a.ReviewUID); use != nil {
-			return p.sameReview(a, newest, use), false, nil
+			decision, err := p.sameReview(ctx, a, newest, use)
+			return decision, false, err
 		}
 		if use := p.deletesAgain(a, newest); use != nil {
 			return p.attemptAgain(ctx, a, newest, use)
@@ -142,16 +143,26 @@ func (p *Protocol) answerOnce(ctx context.Context, a *asked) (decision policy.De
 	}
 }
 
-// sameReview gives a review that comes again the answer that it had: the API server may send one twice.
-func (p *Protocol) sameReview(a *asked, g *v1alpha1.PermissionGrant, use *v1alpha1.GrantUse) policy.Decision {
+// sameReview gives a review that comes again the answer that it had: something between may send one twice. What has ended
+// the approval since counts for a use that is still reserved.
+func (p *Protocol) sameReview(ctx context.Context, a *asked, g *v1alpha1.PermissionGrant, use *v1alpha1.GrantUse) (policy.Decision, error) {
 	if use.Outcome != v1alpha1.UseReserved && use.Outcome != v1alpha1.UseConsumed {
-		return policy.Refuse(policy.ClassAsk, policy.ReasonUndecided, "the use of "+g.Name+" was closed before this review could end")
+		return policy.Refuse(policy.ClassAsk, policy.ReasonUndecided, "the use of "+g.Name+" was closed before this review could end"), nil
+	}
+	if use.Outcome == v1alpha1.UseReserved {
+		reason, _, err := p.changedSince(ctx, a, g)
+		if err != nil {
+			return policy.Decision{}, err
+		}
+		if reason != "" {
+			return policy.Refuse(policy.ClassAsk, reason, "this changed while the use was reserved"), nil
+		}
 	}
 	decision := a.Snapshot.Engine.Decide(a.Operation, a.Resolved.View, p.Now())
 	decision.Verdict, decision.Reason, decision.AskNew = policy.VerdictAllow, policy.ReasonGranted, false
 	decision.Boundary = policy.ReasonGranted.Boundary()
 	decision.Grant = &policy.GrantRef{Namespace: g.Namespace, Name: g.Name}
-	return decision
+	return decision, nil
 }
 
 func useOf(g *v1alpha1.PermissionGrant, review types.UID) *v1alpha1.GrantUse {

@@ -86,6 +86,9 @@ func MatchesPod(session *v1alpha1.AgentSession, pod *corev1.Pod, root v1alpha1.R
 	if id.Type != v1alpha1.IdentityServiceAccount || id.ServiceAccountName != pod.Spec.ServiceAccountName || session.Namespace != pod.Namespace {
 		return false
 	}
+	if id.PodUID != "" {
+		return id.PodUID == pod.UID // it was made for this very pod, whoever wrote it
+	}
 	ofRoot := id.RootOwner != nil && id.RootOwner.UID == root.UID
 	switch writer := pod.Annotations[v1alpha1.AnnotationTemplateWriter]; {
 	case writer == key(session.Namespace, session.Name):
@@ -96,8 +99,6 @@ func MatchesPod(session *v1alpha1.AgentSession, pod *corev1.Pod, root v1alpha1.R
 		return false
 	case id.RootOwner != nil:
 		return ofRoot
-	case id.PodUID != "":
-		return id.PodUID == pod.UID
 	case id.PodName != "":
 		return id.PodName == pod.Name
 	default:

@@ -123,5 +123,11 @@ func Family(sessions []v1alpha1.AgentSession, session *v1alpha1.AgentSession) ma
 	for _, s := range Descendants(sessions, top.UID) {
 		family[s.UID] = true
 	}
+	for i := range sessions {
+		// With lifetime Pod the sessions of one workload are one after the other.
+		if root := sessions[i].Labels[v1alpha1.LabelRootOwner]; root != "" && root == session.Labels[v1alpha1.LabelRootOwner] {
+			family[sessions[i].UID] = true
+		}
+	}
 	return family
 }

@@ -244,6 +244,18 @@ func TestTheNextPodOfAWorkloadTakesOverWhatAPersonHasStopped(t *testing.T) {
 		})), want: fresh},
 		{name: "not after one that is suspended", cached: has(earlierPod(withState(v1alpha1.SessionSuspended))), want: over, detail: "session old of an earlier pod of this workload is suspended"},
 		{name: "not after one that a person ended", cached: has(earlierPod(because(v1alpha1.ReasonEnded))), want: over, detail: "session old of an earlier pod of this workload has ended"},
+		{name: "not after one of the whole workload that is suspended, whoever wrote the pod", cached: func(r *reader) {
+			has(earlierPod(withState(v1alpha1.SessionSuspended), func(s *v1alpha1.AgentSession) {
+				s.Labels, s.Spec.Identity.PodName, s.Spec.Identity.PodUID = nil, "", ""
+				s.Spec.Identity.ServiceAccountName = "another"
+				s.Spec.Identity.RootOwner = &v1alpha1.RootOwner{Kind: "Deployment", Name: "web", UID: "deploy-uid"}
+			}))(r)
+			r.pods[0].Annotations = map[string]string{v1alpha1.AnnotationTemplateWriter: "checkout/thief"}
+		}, want: over, detail: "session old of an earlier pod of this workload is suspended"},
+		{name: "and stays what it is when it rewrites its own workload", cached: func(r *reader) {
+			has(earlierPod(because(v1alpha1.ReasonOwnerGone)))(r)
+			r.pods[0].Annotations = map[string]string{v1alpha1.AnnotationTemplateWriter: "checkout/old"}
+		}, want: fresh},
 		{name: "not after one whose deadline has passed", cached: has(earlierPod(until(now))), want: over, detail: "session old of an earlier pod of this workload has ended"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,9 +13,9 @@ import (
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 )
 
-// defaultAccount is the ServiceAccount of a pod that names none. It is governed like every other and needs no template to
+// DefaultAccount is the ServiceAccount of a pod that names none. It is governed like every other and needs no template to
 // work for an agent: then it has what the agent gives it.
-const defaultAccount = "default"
+const DefaultAccount = "default"
 
 // Opening is a pod that no session covers, and everything that decides which one it gets. The webhook answers with it
 // until the object exists, and the session controller creates exactly it, so that both have one answer.
@@ -74,7 +75,7 @@ func (o *Opening) terms() (template *v1alpha1.SessionTemplate, settings policyst
 		template = &found
 	}
 	settings, _ = o.Snapshot.Namespace(o.Pod.Namespace)
-	byAgent := o.Pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "" && account == defaultAccount
+	byAgent := o.Pod.Annotations[v1alpha1.AnnotationTemplateWriter] != "" && account == DefaultAccount
 	return template, settings, settings.Policy != nil && (template != nil || byAgent)
 }
 
@@ -94,12 +95,12 @@ func (o *Opening) Session() (*v1alpha1.AgentSession, *Refusal) {
 		return nil, refuse(CausePodGoing, "the pod is being deleted and never had a session")
 	}
 	caps := settings.Policy.Spec.WithProfileDefaults().Caps
+	if refusal := o.predecessor(); refusal != nil {
+		return nil, refusal
+	}
 	var session *v1alpha1.AgentSession
-	if writer := o.Pod.Annotations[v1alpha1.AnnotationTemplateWriter]; writer == "" {
+	if writer := o.Pod.Annotations[v1alpha1.AnnotationTemplateWriter]; template != nil && (writer == "" || o.ownWorkload(writer)) {
 		session = Derive(*template, settings, o.Pod, o.Root, o.Now)
-		if refusal := o.predecessor(session); refusal != nil {
-			return nil, refusal
-		}
 	} else {
 		child, refusal := o.child(writer, template, caps)
 		if refusal != nil {
@@ -133,13 +134,22 @@ func (o *Opening) placeFor(session *v1alpha1.AgentSession, caps *v1alpha1.Caps) 
 	return nil
 }
 
-// predecessor keeps a suspension, an end and a deadline with the workload where each of its pods has a session: a pod
-// that dies and comes back is no way out of them. A session that ended because its pod went holds nobody back.
-func (o *Opening) predecessor(session *v1alpha1.AgentSession) *Refusal {
-	root := session.Labels[v1alpha1.LabelRootOwner]
+// ownWorkload tells that the writer of the pod's template is a session of an earlier pod of this very workload: an agent
+// that rewrites what it runs in stays what it is, also where each pod has a session.
+func (o *Opening) ownWorkload(writer string) bool {
+	return slices.ContainsFunc(o.Sessions, func(s v1alpha1.AgentSession) bool {
+		return key(s.Namespace, s.Name) == writer && s.Labels[v1alpha1.LabelRootOwner] == string(o.Root.UID)
+	})
+}
+
+// predecessor keeps a suspension, an end and a deadline with the workload: neither a pod that dies and comes back nor
+// another agent that rewrites the workload is a way out of them. A session that ended because its pod or workload went,
+// or with its parent, holds nobody back.
+func (o *Opening) predecessor() *Refusal {
 	for i := range o.Sessions {
 		earlier := &o.Sessions[i]
-		if root == "" || earlier.Labels[v1alpha1.LabelRootOwner] != root {
+		follows := earlier.Spec.Identity.RootOwner != nil && earlier.Spec.Identity.RootOwner.UID == o.Root.UID
+		if !follows && earlier.Labels[v1alpha1.LabelRootOwner] != string(o.Root.UID) {
 			continue
 		}
 		ready := meta.FindStatusCondition(earlier.Status.Conditions, string(v1alpha1.ConditionReady))
@@ -147,7 +157,7 @@ func (o *Opening) predecessor(session *v1alpha1.AgentSession) *Refusal {
 		switch {
 		case earlier.Status.State == v1alpha1.SessionSuspended:
 			return refuse(CausePredecessor, "session %s of an earlier pod of this workload is suspended", earlier.Name)
-		case Ended(earlier, o.Now) && !wentWithPod:
+		case earlier.Spec.Parent == nil && Ended(earlier, o.Now) && !wentWithPod:
 			return refuse(CausePredecessor, "session %s of an earlier pod of this workload has ended", earlier.Name)
 		}
 	}

@@ -3,10 +3,13 @@ package identity
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -120,6 +123,8 @@ func (r *Resolver) resolvePod(ctx context.Context, caller Caller, snapshot *poli
 			matching = append(matching, &list.Items[i])
 		}
 	}
+	// A cache lists in no order, and an answer names its sessions.
+	slices.SortFunc(matching, func(a, b *v1alpha1.AgentSession) int { return strings.Compare(a.Name, b.Name) })
 	if len(matching) > 0 {
 		return r.choose(ctx, caller, pod.Namespace, matching, now)
 	}
@@ -248,4 +253,30 @@ func (r *Resolver) pod(ctx context.Context, namespace, name string, uid types.UI
 		}
 	}
 	return nil, nil
+}
+
+// Followed tells whether the session of another agent than by follows an object that is about to change: the object, or
+// what controls it, is that session's workload, or it is one of its pods. A child of by is no other.
+func (r *Resolver) Followed(ctx context.Context, by *v1alpha1.AgentSession, object metav1.Object, now time.Time) (bool, error) {
+	var list v1alpha1.AgentSessionList
+	if err := r.Cached.List(ctx, &list, client.InNamespace(object.GetNamespace())); err != nil {
+		return false, fmt.Errorf("list sessions of namespace %s: %w", object.GetNamespace(), err)
+	}
+	workloads := []types.UID{object.GetUID()}
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		workloads = append(workloads, owner.UID)
+	}
+	for i := range list.Items {
+		s := &list.Items[i]
+		related := s.Namespace == by.Namespace && s.Name == by.Name || s.Spec.Parent != nil && s.Spec.Parent.UID == by.UID
+		if related || Ended(s, now) {
+			continue
+		}
+		id := &s.Spec.Identity
+		isPod := func(pod v1alpha1.LivePod) bool { return pod.UID == object.GetUID() }
+		if id.RootOwner != nil && slices.Contains(workloads, id.RootOwner.UID) || id.PodUID != "" && id.PodUID == object.GetUID() || slices.ContainsFunc(s.Status.LivePods, isPod) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -20,6 +20,7 @@ func (j *judge) judgeEmbedded() {
 	found := search(j.req.Object, j.req.OldObject)
 	for _, pod := range found.pods {
 		j.judgeTemplate(pod.now, pod.was)
+		j.judgeLineage(pod.now, pod.was)
 	}
 	unreadable := found.r.err != nil
 	for _, container := range found.containers {
@@ -38,6 +39,16 @@ func (j *judge) judgeEmbedded() {
 	}
 	if unreadable || found.tooDeep {
 		j.present(policy.Ambiguous, "what the object makes a controller run cannot be read to its end")
+	}
+}
+
+// judgeLineage: pods that another controller makes under the agent's own identity carry no mark of their writer, so each
+// would have a session of its own.
+func (j *judge) judgeLineage(now, was template) {
+	own, account := j.req.ServiceAccount.Name, accountOf(now.spec)
+	named := account == own || account == "" && own == "default"
+	if own != "" && named && (j.verb == policy.VerbCreate || account != accountOf(was.spec)) {
+		j.present(policy.Security, "a controller would make pods under the agent's identity without the agent's lineage")
 	}
 }
 
@@ -68,7 +79,11 @@ func (j *judge) judgePart(c place) {
 	fields := object{c.now, &apart.reading}
 	apart.judgePodConfinement(template{metadata: object{r: &apart.reading}, spec: fields})
 	apart.judgeContainer(fields, fields)
-	account := j.foreignAccount(accountOf(fields)) || j.foreignAccount(fields.text("serviceAccount"))
+	name := accountOf(fields)
+	account := j.foreignAccount(name) || j.foreignAccount(fields.text("serviceAccount"))
+	if name != "" && name == j.req.ServiceAccount.Name {
+		j.present(policy.Security, "a controller would make pods under the agent's identity without the agent's lineage")
+	}
 	if account || apart.facts[policy.EscalatesAuthority].Presence == policy.Present {
 		j.present(policy.Security, "the object has a field that would give a pod another identity or a way to its node")
 	}

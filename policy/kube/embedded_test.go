@@ -33,7 +33,8 @@ func TestPodSpecsInCustomResourcesAreJudgedAsPods(t *testing.T) {
 		}
 		privileged := `{"containers":[{"name":"a","image":"a:1","securityContext":{"privileged":true}}]}`
 		runFacts(t, []factCase{
-			create("an ordinary pod", `{"serviceAccountName":"agent","containers":[{"name":"a","image":"a:1","ports":[{"containerPort":80}]}],"volumes":[{"name":"v","emptyDir":{}}]}`, ""),
+			create("an ordinary pod", `{"containers":[{"name":"a","image":"a:1","ports":[{"containerPort":80}]}],"volumes":[{"name":"v","emptyDir":{}}]}`, ""),
+			create("the agent's own ServiceAccount", `{"serviceAccountName":"agent","containers":[{"name":"a","image":"a:1"}]}`, security),
 			create("another ServiceAccount", `{"serviceAccountName":"admin","containers":[{"name":"a","image":"a:1"}]}`, escalates),
 			create("the node's network", `{"hostNetwork":true,"containers":[{"name":"a","image":"a:1"}]}`, escalates),
 			create("a path of the node", `{"containers":[{"name":"a","image":"a:1"}],"volumes":[{"name":"v","hostPath":{"path":"/"}}]}`, escalates),
@@ -73,7 +74,8 @@ func TestWhatCustomResourcesMakeControllersDo(t *testing.T) {
 		{name: "a privileged step escalates", what: what, known: own, object: fmt.Sprintf(step, `"securityContext":{"privileged":true}`), want: escalates},
 		{name: "a step that reads a Secret", what: what, known: own, object: fmt.Sprintf(step, `"env":[{"name":"A","valueFrom":{"secretKeyRef":{"name":"db"}}}]`), want: "Credentials=Present"},
 		{name: "a step that stays as it was", what: update, known: own, object: fmt.Sprintf(step, `"securityContext":{"privileged":true}`), old: fmt.Sprintf(step, `"securityContext":{"privileged":true}`)},
-		{name: "an ordinary workflow is free", what: what, known: own, object: fmt.Sprintf(workflow, `"serviceAccountName":"agent"`)},
+		{name: "an ordinary workflow is free", what: what, known: own, object: fmt.Sprintf(workflow, `"entrypoint":"main"`)},
+		{name: "a workflow under the agent's own ServiceAccount", what: what, known: own, object: fmt.Sprintf(workflow, `"serviceAccountName":"agent"`), want: "Security=Present"},
 		{name: "a workflow under another ServiceAccount", what: what, known: own, object: fmt.Sprintf(workflow, `"serviceAccountName":"admin"`), want: security},
 		{name: "a workflow in the node's network", what: what, known: own, object: fmt.Sprintf(workflow, `"hostNetwork":true`), want: security},
 		{name: "a workflow with a path of the node", what: what, known: own, object: fmt.Sprintf(workflow, `"volumes":[{"hostPath":{"path":"/"}}]`), want: security},

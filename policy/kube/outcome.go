@@ -26,6 +26,9 @@ func OutcomeOf(key Key, target policy.Target, lines []string, object map[string]
 	if subresource == "scale" && scalable[groupResource{target.Group, target.Resource}] {
 		subresource = "" // the form of a scale is that of an update of the workload
 	}
+	if subresource == "scale" {
+		return OutcomeUnclear, nil // where a custom resource keeps its number only its definition knows
+	}
 	f := former{
 		key: key, target: &target,
 		req: &Request{Operation: "UPDATE", Group: target.Group, Resource: target.Resource, Subresource: subresource},
@@ -50,16 +53,25 @@ func OutcomeOf(key Key, target policy.Target, lines []string, object map[string]
 	return outcome, nil
 }
 
+const (
+	replicasPath = "spec.replicas"
+	// nullValue is how a line spells a removed status.
+	nullValue = "null"
+)
+
 // carried compares one line "path: old -> new" with what an object holds.
 func carried(line string, shown map[string]leaf) Outcome {
 	at, value, isChange := strings.Cut(line, ": ")
 	want := newValue(value)
+	if at == replicasPath && want == noValue {
+		return OutcomeUnclear // a Scale omits 0
+	}
 	if !isChange || !strings.Contains(value, arrow) || strings.HasSuffix(line, "..") || strings.Contains(want, arrow) || want == restartValue {
 		return OutcomeUnclear // cut, without a value of its own, or with one that cannot be told from an arrow
 	}
 	l, has := shown[at]
 	switch {
-	case has && l.text == want, !has && want == noValue:
+	case has && l.text == want, !has && (want == noValue || want == nullValue):
 		return OutcomeCarried
 	case has, !strings.Contains(at, "[") && !below(at, shown):
 		return OutcomeAbsent
@@ -78,8 +90,10 @@ func below(at string, shown map[string]leaf) bool {
 	return false
 }
 
-// EmptiesFinalizers tells from the lines of an update that it removes finalizers: on an object that is being deleted it
-// ends in its deletion.
+// EmptiesFinalizers tells from the lines of an update that it may remove finalizers: on an object that is being deleted it
+// ends in its deletion, and that is not bound to the version that was reviewed. Lines that were left out may be about them.
 func EmptiesFinalizers(lines []string) bool {
-	return slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "metadata.finalizers") })
+	return slices.ContainsFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "metadata.finalizers") || strings.HasPrefix(line, "spec.finalizers") || strings.HasPrefix(line, "and ")
+	})
 }

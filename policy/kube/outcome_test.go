@@ -70,6 +70,23 @@ func TestAVersionCarriesAChangeOrDoesNot(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a scale of a custom resource cannot be told", func(t *testing.T) {
+		req := request(t, "UPDATE acme.example/widgets/scale", `{"kind":"Scale","metadata":{"name":"web","uid":"u-1"},"spec":{}}`, `{"kind":"Scale","metadata":{"name":"web","uid":"u-1"},"spec":{"replicas":1}}`)
+		form := exact(t, req)
+		got, err := kube.OutcomeOf(testKey, policy.Target{Group: "acme.example", Resource: "widgets", Subresource: "scale", Namespace: "checkout", Name: "web"}, form.Lines,
+			request(t, "UPDATE acme.example/widgets", `{"metadata":{"name":"web","uid":"u-1"},"spec":{"replicas":0}}`, web).Object)
+		if err != nil || got != kube.OutcomeUnclear {
+			t.Errorf("outcome %d, %v, want unclear of %q", got, err, form.Lines)
+		}
+	})
+	t.Run("a status that goes is carried where there is none", func(t *testing.T) {
+		form := exact(t, request(t, "UPDATE acme.example/widgets", `{"metadata":{"name":"web"}}`, `{"metadata":{"name":"web"},"status":{"a":1}}`))
+		got, err := kube.OutcomeOf(testKey, policy.Target{Group: "acme.example", Resource: "widgets", Namespace: "checkout", Name: "web"}, form.Lines,
+			request(t, "UPDATE acme.example/widgets", `{"metadata":{"name":"web"}}`, web).Object)
+		if err != nil || got == kube.OutcomeAbsent {
+			t.Errorf("outcome %d, %v of %q", got, err, form.Lines)
+		}
+	})
 	t.Run("a restart is told by its digest only", func(t *testing.T) {
 		restarted := func(at string) string {
 			return with(`"template":{`, `"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"`+at+`"}},`)

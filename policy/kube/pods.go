@@ -99,7 +99,32 @@ func (j *judge) judgePods() {
 		j.judgeEphemeral(now.spec, was.spec)
 		return
 	}
+	if j.known.Followed && j.verb == policy.VerbUpdate && j.templateChanges(now, was) {
+		j.present(policy.Security, "another agent's session follows this workload, and its pods would belong to this one")
+	}
 	j.judgeTemplate(now, was)
+}
+
+// templateChanges compares what pods are made from, but for the mark of the writer. A Pod's own labels and annotations
+// are no template.
+func (j *judge) templateChanges(now, was template) bool {
+	if !reflect.DeepEqual(now.spec.fields, was.spec.fields) {
+		return true
+	}
+	return j.req.kind() != pods && !reflect.DeepEqual(unmarked(now.metadata.fields), unmarked(was.metadata.fields))
+}
+
+// unmarked is the metadata of a template without the mark of its writer.
+func unmarked(metadata map[string]any) map[string]any {
+	plain := maps.Clone(metadata)
+	annotations, _ := plain["annotations"].(map[string]any)
+	kept := maps.Clone(annotations)
+	delete(kept, AnnotationTemplateWriter)
+	delete(plain, "annotations")
+	if len(kept) > 0 {
+		plain["annotations"] = kept
+	}
+	return plain
 }
 
 // judgeTemplate judges one pod template against what it was.

@@ -40,6 +40,9 @@ type Known struct {
 	Origin policy.Origin
 	// LastWriter is the field manager that wrote the target last; empty when not known.
 	LastWriter string
+	// Followed tells that another agent's session follows the target: it is that session's workload or pod, or belongs to
+	// its workload.
+	Followed bool
 	// SessionNamespaces are the namespaces that the session may write to.
 	SessionNamespaces []string
 	// Recreated tells that the target is a Pod whose controller has another ready replica: its deletion is a restart.

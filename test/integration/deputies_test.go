@@ -73,7 +73,7 @@ func TestDeputiesAreJudgedByWhatTheyWouldDo(t *testing.T) {
 		return custom(t, "database.acme.example/v1alpha1", "PostgreSQLInstance", name, spec)
 	}
 	application := custom(t, "argoproj.io/v1alpha1", "Application", "people", "{project: default}")
-	const ordinary = `{serviceAccountName: agent, containers: [{name: web, image: "web:1"}]}`
+	const ordinary = `{containers: [{name: web, image: "web:1"}]}`
 	const privileged = `{containers: [{name: web, image: "web:1", securityContext: {privileged: true}}]}`
 	asks := pending("PermissionPending")
 	must(t, application, rollout("people", `{serviceAccountName: people, containers: [{name: web, image: "web:1", envFrom: [{secretRef: {name: db}}]}]}`))
@@ -123,7 +123,9 @@ func TestDeputiesAreJudgedByWhatTheyWouldDo(t *testing.T) {
 		"an instance with a RoleBinding for it to make":         {create(instance("new", "{initObject: {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}}}")), forbiddenPath},
 		"an instance that runs under another ServiceAccount":    {create(instance("of-admin", "{serviceAccountName: admin}")), asks},
 		"a key of Step Beyond for its pods":                     {create(instance("new", `{podAnnotations: {stepbeyond.dev/template-writer: a/b}}`)), forbiddenPath},
-		"an ordinary instance":                                  {create(instance("another", "{size: large, serviceAccountName: agent}")), autoPath},
+		"an instance under the agent's own ServiceAccount":      {create(instance("of-agent", "{size: large, serviceAccountName: agent}")), asks},
+		"a Rollout under the agent's own ServiceAccount":        {create(rollout("new", `{serviceAccountName: agent, containers: [{name: web, image: "web:1"}]}`)), asks},
+		"an ordinary instance":                                  {create(instance("another", "{size: large}")), autoPath},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		t.Run(name, func(t *testing.T) {

@@ -157,14 +157,28 @@ func TestAPodThatAnAgentWroteActsInAChildOfTheAgentsSession(t *testing.T) {
 	}
 }
 
-// Proves G-3: nobody gets into somebody else's session by writing its workload.
+// Proves G-3: nobody gets into somebody else's session by writing its workload, and nobody takes a workload out of its
+// session without being asked about.
 func TestAPersonsWorkloadThatAnAgentRewroteActsInAChildOfTheAgentsSession(t *testing.T) {
 	const ns = "lineage"
 	h := at(t, ns)
 	victim := another(t, ns, "people")
 	rewritten := "registry.acme.example/mine:1"
 	patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q}]}}}}`, rewritten)
-	if got := h.agent.try(t, merge(agents(ns, "people", "agent"), patch)); got.outcome != allowed("AUTO_WITH_DISCLOSURE", "Disclosed") {
+	must(t, agents(ns, "nobodys", "default"))
+	if got := h.agent.try(t, merge(agents(ns, "nobodys", "default"), patch)); got.outcome != allowed("AUTO_WITH_DISCLOSURE", "Disclosed") {
+		t.Errorf("a Deployment without a session: %+v %s", got.outcome, got.message)
+	}
+	tolerates := `{"spec":{"tolerations":[{"key":"acme.example/a","operator":"Exists","effect":"NoSchedule"}]}}`
+	if got := h.agent.try(t, merge(agentPod(ns, victim.pod, "agent", nil), tolerates)); got.outcome != pending("PermissionPending") {
+		t.Errorf("the pod of another session: %+v %s", got.outcome, got.message)
+	}
+	request := merge(agents(ns, "people", "agent"), patch)
+	g := h.approved(t, request)
+	if diff := cmp.Diff("Security", string(g.Spec.Request.Facts[0].Fact)); diff != "" {
+		t.Errorf("the fact that asks (-want +got):\n%s", diff)
+	}
+	if got := h.agent.try(t, request); got.outcome != allowed("ASK", "Granted") {
 		t.Fatalf("the changed Deployment: %+v %s", got.outcome, got.message)
 	}
 	pod := podOf(t, ns, "people", rewritten)
@@ -180,6 +194,27 @@ func TestAPersonsWorkloadThatAnAgentRewroteActsInAChildOfTheAgentsSession(t *tes
 	creator := made.Annotations[v1alpha1.AnnotationCreatedBy]
 	if strings.HasPrefix(creator, "v1:"+victim.session.String()+":") || !strings.HasPrefix(creator, "v1:lineage/people-") {
 		t.Errorf("stamped %s, want a child's session and not %s", creator, victim.session)
+	}
+}
+
+// Proves G-3, F-1: what a person has stopped stays stopped, also when another agent rewrites the workload with approval.
+func TestASuspendedWorkloadThatAnotherAgentRewritesStaysSuspended(t *testing.T) {
+	const ns = "lineage"
+	h := at(t, ns)
+	victim := another(t, ns, "stopped")
+	victim.set(t, `{"status":{"state":"Suspended"}}`)
+	rewritten := "registry.acme.example/resumed:1"
+	request := merge(agents(ns, "stopped", "agent"), fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":%q}]}}}}`, rewritten))
+	h.approved(t, request)
+	if got := h.agent.try(t, request); got.outcome != allowed("ASK", "Granted") {
+		t.Fatalf("the changed Deployment: %+v %s", got.outcome, got.message)
+	}
+	a, err := accountActor(t.Context(), ns, "agent", podOf(t, ns, "stopped", rewritten))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.try(t, create(configMap(ns, "by-stopped"))); got.outcome != denied("FORBIDDEN", "NoSession", "SessionEnded") && got.Reason != "SessionEnded" {
+		t.Errorf("a write from the rewritten pod: %+v %s", got.outcome, got.message)
 	}
 }
 

@@ -34,6 +34,8 @@ type input struct {
 	// rival is another live session for the same caller.
 	rival     string
 	ownerGone bool
+	// podFinished: the one Pod that the session was made for has run to its end.
+	podFinished bool
 	// above is the session's standing with what comes down from its ancestors.
 	above identity.Standing
 }

@@ -38,7 +38,9 @@ func (r *Status) gather(ctx context.Context, snapshot *policystore.Snapshot, ses
 		in.enforced, in.escapes = r.Proof.EnforcesUser(id.UserName), r.Roles.Current().OfUser(id.UserName)
 	} else {
 		in.enforced = r.Proof.EnforcesServiceAccount(session.Namespace, id.ServiceAccountName)
-		in.escapes = r.Roles.Current().OfServiceAccount(session.Namespace, id.ServiceAccountName)
+		// The agent may run pods under default, so what default may do it can do too.
+		allowed := r.Roles.Current()
+		in.escapes = append(slices.Clone(allowed.OfServiceAccount(session.Namespace, id.ServiceAccountName)), allowed.OfServiceAccount(session.Namespace, identity.DefaultAccount)...)
 	}
 	if in.pending, err = r.pendingGrants(ctx, session); err != nil {
 		return in, err
@@ -58,6 +60,10 @@ func (r *Status) gather(ctx context.Context, snapshot *policystore.Snapshot, ses
 		return in, nil
 	}
 	covered, err := r.pods(ctx, &in, others)
+	if err == nil && in.podFinished {
+		in.ownerGone = true // a finished pod acts no more, and history limits may keep it for days
+		return in, nil
+	}
 	if err != nil || covered || session.Status.State == v1alpha1.SessionEnded {
 		return in, err
 	}
@@ -106,6 +112,10 @@ func (r *Status) pods(ctx context.Context, in *input, others []v1alpha1.AgentSes
 			return false, err
 		}
 		if released || !identity.MatchesPod(in.session, pod, root) {
+			continue
+		}
+		if finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed; finished && in.session.Spec.Identity.PodUID != "" {
+			in.podFinished = true
 			continue
 		}
 		covered = true
