@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"stepbeyond.dev/stepbeyond/policy/expr"
 )
@@ -24,8 +25,8 @@ type classification struct {
 	catalogued bool
 	// read tells that a parser or a catalogue found the operation to be a pure read.
 	read bool
-	// recoveries of harms, also of those that a parser found as well: the catalogue knows the way out.
-	recoveries [factCount]recovery
+	// recoveries of harms, also of those that a parser found as well: the catalogue knows the way out. Nil without any.
+	recoveries *[factCount]recovery
 }
 
 // subject is what is classified. It is handed down and not part of the classification, some of which outlives the
@@ -53,6 +54,7 @@ func (c *classification) classify(s subject, layers []*compiled) {
 	}
 	c.addStage(s)
 	c.sortDetails()
+	c.done()
 }
 
 func (c *classification) addCatalogue(s subject, layer *compiled) {
@@ -69,21 +71,26 @@ func (c *classification) addCatalogue(s subject, layer *compiled) {
 		}
 		c.catalogued = true
 		c.read = c.read || entry.Effect == EffectRead
+		value := FactValue{Presence: Present, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName}
 		for _, fact := range entry.Present {
-			c.addCatalogued(fact, Present, entry)
+			c.addCatalogued(fact, &value, entry)
 		}
+		value.Presence = Absent
 		for _, fact := range entry.Absent {
-			c.addCatalogued(fact, Absent, entry)
+			c.addCatalogued(fact, &value, entry)
 		}
 	})
 }
 
-func (c *classification) addCatalogued(fact Fact, presence Presence, entry *compiledEntry) {
-	c.facts.Add(fact, FactValue{Presence: presence, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName})
-	if entry.Recovery == "" || !harmful(fact, presence) {
+func (c *classification) addCatalogued(fact Fact, value *FactValue, entry *compiledEntry) {
+	c.facts.add(fact, value)
+	if entry.Recovery == "" || !harmful(fact, value.Presence) {
 		return
 	}
 	// Of several entries the first by name counts, so that the order of policies never shows.
+	if c.recoveries == nil {
+		c.recoveries = &[factCount]recovery{}
+	}
 	if known := &c.recoveries[fact]; known.entry == "" || entry.fullName < known.entry {
 		*known = recovery{entry: entry.fullName, text: entry.Recovery}
 	}
@@ -147,9 +154,16 @@ func (c *classification) addFloor() {
 		}
 		c.details = append(c.details, Detail{
 			Code: fact.String(), Fact: fact.String(), Presence: v.Presence, Provenance: v.Provenance, Rule: v.Rule,
-			Class: class, Why: v.Why, Recovery: c.recoveries[fact].text,
+			Class: class, Why: v.Why, Recovery: c.recovery(fact),
 		})
 	}
+}
+
+func (c *classification) recovery(fact Fact) string {
+	if c.recoveries == nil {
+		return ""
+	}
+	return c.recoveries[fact].text
 }
 
 func (c *classification) addRules(s subject, layer *compiled) {
@@ -237,19 +251,29 @@ func (c *classification) eval(program *expr.Program, s subject) (bool, error) {
 	return matched, err
 }
 
+// views are used again: one decision needs one for as long as it runs.
+var views = sync.Pool{New: func() any { return new(expr.View) }}
+
 func viewOf(op *Operation, session *SessionView) *expr.View {
-	t := &op.Target
-	view := &expr.View{
-		Request: expr.Request{
-			Verb: string(op.Verb), Namespace: t.Namespace, Name: t.Name, DryRun: op.DryRun,
-			Resource: expr.Resource{Group: t.Group, Version: t.Version, Resource: t.Resource, Subresource: t.Subresource},
-		},
-		Target:  expr.Target{Origin: string(t.Origin), UID: t.UID},
-		Session: expr.Session{Namespace: session.Namespace, Name: session.Name, Username: session.Username},
+	t, view := &op.Target, views.Get().(*expr.View)
+	view.Request = expr.Request{
+		Verb: string(op.Verb), Namespace: t.Namespace, Name: t.Name, DryRun: op.DryRun,
+		Resource: expr.Resource{Group: t.Group, Version: t.Version, Resource: t.Resource, Subresource: t.Subresource},
 	}
+	view.Target.Origin, view.Target.UID = string(t.Origin), t.UID
+	view.Session = expr.Session{Namespace: session.Namespace, Name: session.Name, Username: session.Username}
 	if k := op.Kubernetes; k != nil {
 		view.Object, view.OldObject = k.Object, k.OldObject
 		view.Target.PodTemplates = k.PodTemplates
 	}
 	return view
+}
+
+// done gives the view back. No program keeps what it has seen.
+func (c *classification) done() {
+	if c.view != nil {
+		*c.view = expr.View{}
+		views.Put(c.view)
+		c.view = nil
+	}
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"math/bits"
 )
 
@@ -150,11 +149,14 @@ type Facts [factCount]FactValue
 // sources speak never matters and no source can remove what another found. A declared harmless value is dropped:
 // what agents declare only raises a class (requirement C-4). Of two equal values the stronger provenance stays, of two
 // of one provenance the one that comes first by rule and reason.
-func (f *Facts) Add(fact Fact, v FactValue) {
+func (f *Facts) Add(fact Fact, v FactValue) { f.add(fact, &v) }
+
+// add is Add without a copy.
+func (f *Facts) add(fact Fact, v *FactValue) {
 	if v.Presence == Unknown || (v.Provenance == Declared && !harmful(fact, v.Presence)) {
 		return
 	}
-	old := f[fact]
+	old := &f[fact]
 	switch {
 	case old.Presence == Unknown:
 	case old.Presence == v.Presence:
@@ -164,12 +166,19 @@ func (f *Facts) Add(fact Fact, v FactValue) {
 	case harmful(fact, old.Presence):
 		return
 	}
-	f[fact] = v
+	*old = *v
 }
 
 // precedes tells which of two values of one presence stays.
-func (v FactValue) precedes(old FactValue) bool {
-	return cmp.Or(cmp.Compare(old.Provenance, v.Provenance), cmp.Compare(v.Rule, old.Rule), cmp.Compare(v.Why, old.Why)) < 0
+func (v *FactValue) precedes(old *FactValue) bool {
+	switch {
+	case v.Provenance != old.Provenance:
+		return v.Provenance > old.Provenance
+	case v.Rule != old.Rule:
+		return v.Rule < old.Rule
+	default:
+		return v.Why < old.Why
+	}
 }
 
 func harmful(fact Fact, p Presence) bool {

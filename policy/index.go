@@ -7,7 +7,7 @@ import (
 
 // selectorIndex finds the rules whose selector could fit an operation, without looking at the others.
 type selectorIndex struct {
-	kubernetes map[selectorKey]*nameIndex
+	kubernetes map[selectorKey]verbIndex
 	// anyGroup and anyResource tell whether a key has "*" there, so that most look-ups of those need not be made.
 	anyGroup, anyResource bool
 	tools                 *nameIndex
@@ -18,7 +18,23 @@ type selectorKey struct {
 	resource string // plural, or "*" for any with any subresource
 	// subresource is empty for none, "*" for any.
 	subresource string
-	verb        Verb
+}
+
+// verbIndex holds the names of each verb. There are few verbs, so that comparing beats hashing.
+type verbIndex []verbNames
+
+type verbNames struct {
+	verb  Verb
+	names *nameIndex
+}
+
+func (x verbIndex) find(verb Verb) *nameIndex {
+	for i := range x {
+		if x[i].verb == verb {
+			return x[i].names
+		}
+	}
+	return nil
 }
 
 // allVerbs stand for a selector without verbs, so that a look-up needs no key for "any verb".
@@ -40,7 +56,7 @@ func (x *selectorIndex) add(position int, match *Match) {
 
 func (x *selectorIndex) addKubernetes(position int, s *KubernetesSelector) {
 	if x.kubernetes == nil {
-		x.kubernetes = map[selectorKey]*nameIndex{}
+		x.kubernetes = map[selectorKey]verbIndex{}
 	}
 	groups, resources, verbs := s.Groups, s.Resources, s.Verbs
 	if len(groups) == 0 {
@@ -55,13 +71,13 @@ func (x *selectorIndex) addKubernetes(position int, s *KubernetesSelector) {
 	for _, group := range groups {
 		for _, resource := range resources {
 			for _, verb := range verbs {
-				key := selectorKey{group: group, verb: verb}
+				key := selectorKey{group: group}
 				key.resource, key.subresource, _ = strings.Cut(resource, "/")
 				x.anyGroup, x.anyResource = x.anyGroup || group == "*", x.anyResource || resource == "*"
-				if x.kubernetes[key] == nil {
-					x.kubernetes[key] = &nameIndex{}
+				if x.kubernetes[key].find(verb) == nil {
+					x.kubernetes[key] = append(x.kubernetes[key], verbNames{verb, &nameIndex{}})
 				}
-				x.kubernetes[key].add(position, s.Names)
+				x.kubernetes[key].find(verb).add(position, s.Names)
 			}
 		}
 	}
@@ -82,15 +98,15 @@ func (x *selectorIndex) candidates(op *Operation, yield func(position int)) {
 }
 
 func (x *selectorIndex) kubernetesCandidates(op *Operation, group string, yield func(position int)) {
-	key := selectorKey{group: group, resource: op.Target.Resource, subresource: op.Target.Subresource, verb: op.Verb}
-	x.kubernetes[key].candidates(op.Target.Name, yield)
+	key := selectorKey{group: group, resource: op.Target.Resource, subresource: op.Target.Subresource}
+	x.kubernetes[key].find(op.Verb).candidates(op.Target.Name, yield)
 	if key.subresource != "" {
 		key.subresource = "*"
-		x.kubernetes[key].candidates(op.Target.Name, yield)
+		x.kubernetes[key].find(op.Verb).candidates(op.Target.Name, yield)
 	}
 	if x.anyResource {
 		key.resource, key.subresource = "*", ""
-		x.kubernetes[key].candidates(op.Target.Name, yield)
+		x.kubernetes[key].find(op.Verb).candidates(op.Target.Name, yield)
 	}
 }
 

@@ -8,6 +8,7 @@ require (
 	github.com/cedar-policy/cedar-go v1.9.2
 	github.com/google/cel-go v0.29.2
 	github.com/open-policy-agent/opa v1.22.4
+	golang.org/x/sys v0.49.0
 	stepbeyond.dev/stepbeyond v0.0.0
 )
 
@@ -52,7 +53,6 @@ require (
 	golang.org/x/exp v0.0.0-20260908205506-85c1c2202aba // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
