@@ -152,8 +152,8 @@ func (j *judge) judgeTemplate(now, was template) {
 	j.judgeSecretUse(secretsOf(now.spec), secretsOf(was.spec))
 }
 
-// foreignAccount spares "default": where agents are governed it is governed too and has no session, so the API refuses
-// its writes.
+// foreignAccount spares "default": where agents are governed it is governed too, and a pod that an agent writes under it acts
+// in a child of the agent's session.
 func (j *judge) foreignAccount(name string) bool {
 	own := j.req.ServiceAccount
 	return name != "" && name != "default" && (name != own.Name || j.req.Namespace != own.Namespace)

@@ -367,6 +367,11 @@ func manyRules(n int) string {
 func TestBadAgentPoliciesAreRefused(t *testing.T) {
 	expectRefusals(t, "testdata/agentpolicy/valid/production.yaml", []refusal{
 		{
+			name:  "a catalogue of kinds, which only a ClusterAgentPolicy has",
+			patch: `[{"op":"add","path":"/spec/catalogue","value":[{"name":"pods","match":{"kubernetes":[{"groups":[""],"resources":["pods"],"verbs":["create"]}]},"facts":{"present":["Reversible"]}}]}]`,
+			want:  cause{"spec.catalogue", "an AgentPolicy catalogues tools only: every match has tools and no kubernetes; kinds are catalogued by a ClusterAgentPolicy"},
+		},
+		{
 			name:  "a tier that does not exist",
 			patch: `[{"op":"replace","path":"/spec/modelTier","value":"huge"}]`,
 			want:  cause{"spec.modelTier", `supported values: "small", "medium", "large"`},
