@@ -17,7 +17,6 @@ type classification struct {
 	view *expr.View // made for the first rule that needs it
 	cost uint64
 
-	facts   Facts
 	class   Class
 	details []Detail
 	wouldBe []WouldBe
@@ -29,7 +28,7 @@ type classification struct {
 	recoveries *[factCount]recovery
 }
 
-// subject is what is classified. It is handed down and not part of the classification, some of which outlives the
+// subject is what is classified. The operation is the decision's own copy: what is found is joined into its facts. It is handed down and not part of the classification, some of which outlives the
 // decision: so operation and session need no place on the heap.
 type subject struct {
 	op      *Operation
@@ -48,7 +47,7 @@ func (c *classification) classify(s subject, layers []*compiled) {
 	}
 	c.addAuthority(s)
 	c.addMemoryBasis(s)
-	c.addFloor()
+	c.addFloor(&s.op.Facts)
 	for _, layer := range layers {
 		c.addRules(s, layer)
 	}
@@ -73,18 +72,29 @@ func (c *classification) addCatalogue(s subject, layer *compiled) {
 		c.read = c.read || entry.Effect == EffectRead
 		value := FactValue{Presence: Present, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName}
 		for _, fact := range entry.Present {
-			c.addCatalogued(fact, &value, entry)
+			s.op.Facts.add(fact, &value)
 		}
 		value.Presence = Absent
 		for _, fact := range entry.Absent {
-			c.addCatalogued(fact, &value, entry)
+			s.op.Facts.add(fact, &value)
+		}
+		if entry.Recovery != "" {
+			c.addRecoveries(entry)
 		}
 	})
 }
 
-func (c *classification) addCatalogued(fact Fact, value *FactValue, entry *compiledEntry) {
-	c.facts.add(fact, value)
-	if entry.Recovery == "" || !harmful(fact, value.Presence) {
+func (c *classification) addRecoveries(entry *compiledEntry) {
+	for _, fact := range entry.Present {
+		c.addRecovery(fact, Present, entry)
+	}
+	for _, fact := range entry.Absent {
+		c.addRecovery(fact, Absent, entry)
+	}
+}
+
+func (c *classification) addRecovery(fact Fact, presence Presence, entry *compiledEntry) {
+	if !harmful(fact, presence) {
 		return
 	}
 	// Of several entries the first by name counts, so that the order of policies never shows.
@@ -104,19 +114,19 @@ func (c *classification) addAuthority(s subject) {
 		return // there is no authority to compare with; the session guard answers
 	}
 	outside := func(why string) {
-		c.facts.Add(OutsideAuthority, FactValue{Presence: Present, Provenance: Authoritative, Why: why})
+		s.op.Facts.Add(OutsideAuthority, FactValue{Presence: Present, Provenance: Authoritative, Why: why})
 	}
 	if !slices.Contains(a.Capabilities, s.op.Capability) {
 		outside("the session has no capability " + string(s.op.Capability))
 		return
 	}
 	if s.op.Kubernetes == nil || len(a.Kubernetes) == 0 {
-		c.facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
+		s.op.Facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
 		return
 	}
 	for i := range a.Kubernetes {
 		if a.Kubernetes[i].matches(s.op) {
-			c.facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
+			s.op.Facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
 			return
 		}
 	}
@@ -126,17 +136,17 @@ func (c *classification) addAuthority(s subject) {
 // addMemoryBasis is the one exception to "unknown is at most ASK": a write to the user model without a proven basis is
 // FORBIDDEN, because what was remembered cannot be asked back (requirement C-4).
 func (c *classification) addMemoryBasis(s subject) {
-	if s.op.Capability == CapabilityWriteUserModel && c.facts[PersistsSensitiveMemory].Presence == Unknown {
-		c.facts.Add(PersistsSensitiveMemory, FactValue{Presence: Present, Provenance: Parsed, Why: "no basis for remembering this is proven"})
+	if s.op.Capability == CapabilityWriteUserModel && s.op.Facts[PersistsSensitiveMemory].Presence == Unknown {
+		s.op.Facts.Add(PersistsSensitiveMemory, FactValue{Presence: Present, Provenance: Parsed, Why: "no basis for remembering this is proven"})
 	}
 }
 
-func (c *classification) addFloor() {
-	class, because := c.facts.floor(c.read)
+func (c *classification) addFloor(facts *Facts) {
+	class, because := facts.floor(c.read)
 	c.class = class
 	unknown := 0
-	for i := range c.facts {
-		if because.has(Fact(i)) && c.facts[i].Presence == Unknown {
+	for i := range facts {
+		if because.has(Fact(i)) && facts[i].Presence == Unknown {
 			unknown++
 		}
 	}
@@ -147,8 +157,8 @@ func (c *classification) addFloor() {
 	if because != 0 {
 		c.details = make([]Detail, 0, because.len()+1)
 	}
-	for i := range c.facts {
-		fact, v := Fact(i), &c.facts[i]
+	for i := range facts {
+		fact, v := Fact(i), &facts[i]
 		if !because.has(fact) {
 			continue
 		}
@@ -272,7 +282,7 @@ func viewOf(op *Operation, session *SessionView) *expr.View {
 // done gives the view back. No program keeps what it has seen.
 func (c *classification) done() {
 	if c.view != nil {
-		*c.view = expr.View{}
+		c.view.Forget()
 		views.Put(c.view)
 		c.view = nil
 	}

@@ -11,11 +11,11 @@ var errDecisionCost = errors.New("the rules of one decision cost too much")
 
 // Decide answers one operation. It is total: every input has an answer, and what it does not know it does not allow.
 // Grants are an input; whether an allowed use really happens once is the front door's protocol.
-func (e *Engine) Decide(op Operation, session SessionView, now time.Time) Decision {
+func (e *Engine) Decide(op Operation, session SessionView, now time.Time) (d Decision) {
 	layers := e.layers(session.Namespace, op.Target.Namespace)
-	c := &classification{facts: op.Facts, class: ClassAuto}
+	c := &classification{class: ClassAuto}
 	c.classify(subject{op: &op, session: &session}, layers)
-	d := Decision{Class: c.class, Stage: op.Stage, Details: c.details, WouldBe: c.wouldBe}
+	d.Class, d.Stage, d.Details, d.WouldBe = c.class, op.Stage, c.details, c.wouldBe
 	q := &question{op: &op, session: &session, class: c, layers: layers, now: now, engine: e, decision: &d}
 	q.ask()
 	d.Boundary = d.Reason.Boundary()
@@ -125,7 +125,7 @@ func guardSteering(q *question) bool {
 // guardDryRun lets the dry run of an ASK pass with a warning: it changes nothing. Dry runs that touch credentials could
 // print them and are asked like the real thing.
 func guardDryRun(q *question) bool {
-	if q.class.class != ClassAsk || !q.op.DryRun || q.class.facts[Credentials].Presence != Absent {
+	if q.class.class != ClassAsk || !q.op.DryRun || q.op.Facts[Credentials].Presence != Absent {
 		return false
 	}
 	q.decision.Disclosures = append(q.decision.Disclosures, "dry run only: the real request needs a person's approval")
@@ -213,7 +213,7 @@ func (r *Requirement) matches(op *Operation, c *classification) bool {
 	}
 	for _, fact := range r.Facts {
 		// What is not known counts as its worst value here too (requirement C-4).
-		if p := c.facts[fact].Presence; p == Unknown || harmful(fact, p) {
+		if p := op.Facts[fact].Presence; p == Unknown || harmful(fact, p) {
 			return true
 		}
 	}

@@ -7,17 +7,18 @@ import (
 
 // selectorIndex finds the rules whose selector could fit an operation, without looking at the others.
 type selectorIndex struct {
-	kubernetes map[selectorKey]verbIndex
-	// anyGroup and anyResource tell whether a key has "*" there, so that most look-ups of those need not be made.
-	anyGroup, anyResource bool
-	tools                 *nameIndex
+	// kubernetes by resource: the plural. anyResource is "*", which is any with any subresource.
+	kubernetes  map[string][]kindIndex
+	anyResource []kindIndex
+	tools       *nameIndex
 }
 
-type selectorKey struct {
-	group    string
-	resource string // plural, or "*" for any with any subresource
+// kindIndex holds the verbs of one kind. Few kinds share a resource, so that comparing the rest of the key beats hashing it.
+type kindIndex struct {
+	group string
 	// subresource is empty for none, "*" for any.
 	subresource string
+	verbs       verbIndex
 }
 
 // verbIndex holds the names of each verb. There are few verbs, so that comparing beats hashing.
@@ -56,7 +57,7 @@ func (x *selectorIndex) add(position int, match *Match) {
 
 func (x *selectorIndex) addKubernetes(position int, s *KubernetesSelector) {
 	if x.kubernetes == nil {
-		x.kubernetes = map[selectorKey]verbIndex{}
+		x.kubernetes = map[string][]kindIndex{}
 	}
 	groups, resources, verbs := s.Groups, s.Resources, s.Verbs
 	if len(groups) == 0 {
@@ -71,16 +72,35 @@ func (x *selectorIndex) addKubernetes(position int, s *KubernetesSelector) {
 	for _, group := range groups {
 		for _, resource := range resources {
 			for _, verb := range verbs {
-				key := selectorKey{group: group}
-				key.resource, key.subresource, _ = strings.Cut(resource, "/")
-				x.anyGroup, x.anyResource = x.anyGroup || group == "*", x.anyResource || resource == "*"
-				if x.kubernetes[key].find(verb) == nil {
-					x.kubernetes[key] = append(x.kubernetes[key], verbNames{verb, &nameIndex{}})
-				}
-				x.kubernetes[key].find(verb).add(position, s.Names)
+				x.names(group, resource, verb).add(position, s.Names)
 			}
 		}
 	}
+}
+
+// names of one key, made when they are new.
+func (x *selectorIndex) names(group, resource string, verb Verb) *nameIndex {
+	if resource == "*" {
+		return namesIn(&x.anyResource, kindIndex{group: group}, verb)
+	}
+	resource, subresource, _ := strings.Cut(resource, "/")
+	kinds := x.kubernetes[resource]
+	found := namesIn(&kinds, kindIndex{group: group, subresource: subresource}, verb)
+	x.kubernetes[resource] = kinds
+	return found
+}
+
+func namesIn(kinds *[]kindIndex, kind kindIndex, verb Verb) *nameIndex {
+	at := slices.IndexFunc(*kinds, func(k kindIndex) bool { return k.group == kind.group && k.subresource == kind.subresource })
+	if at < 0 {
+		at = len(*kinds)
+		*kinds = append(*kinds, kind)
+	}
+	verbs := &(*kinds)[at].verbs
+	if verbs.find(verb) == nil {
+		*verbs = append(*verbs, verbNames{verb, &nameIndex{}})
+	}
+	return verbs.find(verb)
 }
 
 // candidates calls yield with the position of every rule that could match, possibly more than once.
@@ -88,25 +108,22 @@ func (x *selectorIndex) candidates(op *Operation, yield func(position int)) {
 	if op.Tool != "" {
 		x.tools.candidates(op.Tool, yield)
 	}
-	if op.Kubernetes == nil || len(x.kubernetes) == 0 {
+	if op.Kubernetes == nil {
 		return
 	}
-	x.kubernetesCandidates(op, op.Target.Group, yield)
-	if x.anyGroup {
-		x.kubernetesCandidates(op, "*", yield)
-	}
+	kindCandidates(x.kubernetes[op.Target.Resource], op, op.Target.Subresource, yield)
+	kindCandidates(x.anyResource, op, "", yield)
 }
 
-func (x *selectorIndex) kubernetesCandidates(op *Operation, group string, yield func(position int)) {
-	key := selectorKey{group: group, resource: op.Target.Resource, subresource: op.Target.Subresource}
-	x.kubernetes[key].find(op.Verb).candidates(op.Target.Name, yield)
-	if key.subresource != "" {
-		key.subresource = "*"
-		x.kubernetes[key].find(op.Verb).candidates(op.Target.Name, yield)
-	}
-	if x.anyResource {
-		key.resource, key.subresource = "*", ""
-		x.kubernetes[key].find(op.Verb).candidates(op.Target.Name, yield)
+func kindCandidates(kinds []kindIndex, op *Operation, subresource string, yield func(position int)) {
+	for i := range kinds {
+		k := &kinds[i]
+		if k.group != op.Target.Group && k.group != "*" {
+			continue
+		}
+		if k.subresource == subresource || k.subresource == "*" && subresource != "" {
+			k.verbs.find(op.Verb).candidates(op.Target.Name, yield)
+		}
 	}
 }
 

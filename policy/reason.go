@@ -98,49 +98,31 @@ const (
 	BoundarySteering Boundary = "Steering"
 )
 
-var boundaries = map[Reason]Boundary{
-	ReasonAllowed:   BoundaryNone,
-	ReasonDisclosed: BoundaryNone,
-	ReasonDryRun:    BoundaryNone,
-	ReasonGranted:   BoundaryNone,
-
-	ReasonNoSession:         BoundaryAuthority,
-	ReasonSessionPending:    BoundaryAuthority,
-	ReasonSessionAmbiguous:  BoundaryAuthority,
-	ReasonSessionEnded:      BoundaryAuthority,
-	ReasonCredentialUnbound: BoundarySchema,
-	ReasonMalformed:         BoundarySchema,
-	ReasonOutsideAuthority:  BoundaryDelegation,
-	ReasonForbidden:         BoundaryAuthority,
-	ReasonStrictScope:       BoundaryAuthority,
-	ReasonSuspended:         BoundarySteering,
-
-	ReasonSteeringHold:       BoundarySteering,
-	ReasonSteeringConstraint: BoundarySteering,
-
-	ReasonPermissionPending:   BoundaryAuthority,
-	ReasonGrantDigestMismatch: BoundaryAuthority,
-	ReasonGrantUsed:           BoundaryAuthority,
-	ReasonGrantInUse:          BoundaryCompareAndSwap,
-	ReasonGrantDenied:         BoundaryAuthority,
-	ReasonGrantExpired:        BoundaryAuthority,
-	ReasonGrantRevoked:        BoundaryAuthority,
-	ReasonGrantSuperseded:     BoundarySteering,
-	ReasonGrantStale:          BoundaryAuthority,
-	ReasonGrantWrongSession:   BoundaryAuthority,
-	ReasonGrantWrongStage:     BoundaryAuthority,
-	ReasonUnnamed:             BoundaryAuthority,
-	ReasonTooManyPending:      BoundaryResources,
-	ReasonStaleRead:           BoundaryCompareAndSwap,
-
-	ReasonPolicyNotLoaded: BoundaryAuthority,
-	ReasonPolicyMissing:   BoundaryAuthority,
-	ReasonUnstamped:       BoundarySchema,
-	ReasonUndecided:       BoundaryAuthority,
+// Boundary names what lets the reason prevent an operation; BoundaryNone when it prevents nothing. Every decision asks,
+// so it is a comparison and not a look-up.
+func (r Reason) Boundary() Boundary {
+	switch r {
+	case ReasonAllowed, ReasonDisclosed, ReasonDryRun, ReasonGranted:
+		return BoundaryNone
+	case ReasonNoSession, ReasonSessionPending, ReasonSessionAmbiguous, ReasonSessionEnded, ReasonForbidden,
+		ReasonStrictScope, ReasonPermissionPending, ReasonGrantDigestMismatch, ReasonGrantUsed, ReasonGrantDenied,
+		ReasonGrantExpired, ReasonGrantRevoked, ReasonGrantStale, ReasonGrantWrongSession, ReasonGrantWrongStage,
+		ReasonUnnamed, ReasonPolicyNotLoaded, ReasonPolicyMissing, ReasonUndecided:
+		return BoundaryAuthority
+	case ReasonCredentialUnbound, ReasonMalformed, ReasonUnstamped:
+		return BoundarySchema
+	case ReasonOutsideAuthority:
+		return BoundaryDelegation
+	case ReasonSuspended, ReasonSteeringHold, ReasonSteeringConstraint, ReasonGrantSuperseded:
+		return BoundarySteering
+	case ReasonGrantInUse, ReasonStaleRead:
+		return BoundaryCompareAndSwap
+	case ReasonTooManyPending:
+		return BoundaryResources
+	default:
+		return ""
+	}
 }
-
-// Boundary names what lets the reason prevent an operation; BoundaryNone when it prevents nothing.
-func (r Reason) Boundary() Boundary { return boundaries[r] }
 
 // Status is the word that a Kubernetes client prints in "Error from server (WORD)". Reasons that mean the same to the
 // reader share one.

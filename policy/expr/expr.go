@@ -69,6 +69,9 @@ type View struct {
 	OldObject map[string]any
 }
 
+// Forget lets go of the request's content, so that a view can be kept for the next one, which sets every field.
+func (v *View) Forget() { v.Object, v.OldObject, v.Target.PodTemplates = nil, nil, nil }
+
 // ResolveName implements cel's activation.
 func (v *View) ResolveName(name string) (any, bool) {
 	switch name {
