@@ -1,8 +1,9 @@
 // Ratios measures Step Beyond beside the other engines under one policy, prints what the product promises about the
 // cost of a decision as ratios within the run, and exits 1 when a promise is not kept.
 //
-// It counts the CPU time of its own process, garbage collection included, so that other work on the machine disturbs
-// little; engines take turns in short slices, and the median of their slices counts.
+// Each engine runs in a process of its own, as it would in production, so that it pays for its own garbage and for
+// nobody else's. What counts is the CPU time of that process, so that other work on the machine disturbs little; engines
+// take turns in short slices, and the lower quartile of their slices counts.
 package main
 
 import (
@@ -13,9 +14,17 @@ import (
 )
 
 func main() {
-	rounds := flag.Int("rounds", 11, "slices per engine")
-	slice := flag.Duration("slice", 20*time.Millisecond, "length of one slice")
+	rounds := flag.Int("rounds", 9, "slices per engine")
+	slice := flag.Duration("slice", 80*time.Millisecond, "length of one slice")
+	contender := flag.String("contender", "", "run as this one of the contenders, and take orders from standard input")
 	flag.Parse()
+	if *contender != "" {
+		if err := contend(*contender, *slice, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "ratios:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	kept, err := report(os.Stdout, *rounds, *slice)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ratios:", err)

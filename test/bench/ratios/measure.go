@@ -1,92 +1,105 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
+	"io"
+	"os"
+	"os/exec"
 	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// contender is one thing that is measured.
+// contender is one thing that is measured, in its own process.
 type contender struct {
 	key
-	run func() error
-	// perRun is the median CPU time of one run; allocations are those of one run.
-	perRun      time.Duration
-	allocations uint64
-	bytes       uint64
+	calibration
+	// perRun is the CPU time of one run in the slice that a quarter of all slices are faster than: what disturbs a slice only
+	// adds to it.
+	perRun time.Duration
+
+	command *exec.Cmd
+	orders  io.WriteCloser
+	results *bufio.Reader
 }
 
-// measure lets the contenders take turns.
-func measure(contenders group, rounds int, slice time.Duration) error {
-	runs := make([]int, len(contenders))
-	times := make([][]time.Duration, len(contenders))
-	for i, c := range contenders {
-		var err error
-		if runs[i], err = c.runsIn(slice); err != nil {
-			return fmt.Errorf("%s of %s under %d rules: %w", c.what, c.engine, c.rules, err)
-		}
+// group is what takes turns. Groups are measured one after the other, which bounds the memory.
+type group []*contender
+
+// start starts the contenders' processes, one after the other. The caller stops what was started, also after an error.
+func (g *group) start(list []key, slice time.Duration) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
 	}
-	for range rounds {
-		for i, c := range contenders {
-			used, err := c.slice(runs[i])
-			if err != nil {
-				return fmt.Errorf("%s of %s under %d rules: %w", c.what, c.engine, c.rules, err)
-			}
-			times[i] = append(times[i], used/time.Duration(runs[i]))
+	for _, k := range list {
+		c := &contender{key: k, command: exec.Command(executable, "-contender", k.String(), "-slice", slice.String())}
+		if err := c.start(); err != nil {
+			return fmt.Errorf("%s: %w", k, err)
 		}
-	}
-	for i, c := range contenders {
-		slices.Sort(times[i])
-		c.perRun = times[i][len(times[i])/2]
+		*g = append(*g, c)
+		if _, err := fmt.Fscanln(c.results, &c.runs, &c.allocations, &c.bytes); err != nil {
+			return fmt.Errorf("%s: read the calibration: %w", k, err)
+		}
 	}
 	return nil
 }
 
-// runsIn finds how many runs take about as long as one slice, and counts what they allocate.
-func (c *contender) runsIn(slice time.Duration) (int, error) {
-	for n := 1; ; n *= 2 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		used, err := c.slice(n)
-		if err != nil {
-			return 0, err
-		}
-		runtime.ReadMemStats(&after)
-		c.allocations, c.bytes = (after.Mallocs-before.Mallocs)/uint64(n), (after.TotalAlloc-before.TotalAlloc)/uint64(n)
-		if used >= slice/2 {
-			return n, nil
-		}
-	}
-}
-
-// slice is what n runs cost without garbage collection: its cycles fall on whoever runs when the heap of all engines
-// together is full, at the same place of each round. This favours those that allocate most.
-func (c *contender) slice(n int) (time.Duration, error) {
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	before, err := cpuTime()
+func (c *contender) start() error {
+	c.command.Stderr = os.Stderr
+	orders, err := c.command.StdinPipe()
 	if err != nil {
-		return 0, err
+		return fmt.Errorf("make pipe: %w", err)
 	}
-	for range n {
-		if err := c.run(); err != nil {
-			return 0, err
-		}
+	results, err := c.command.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("make pipe: %w", err)
 	}
-	after, err := cpuTime()
-	return after - before, err
+	c.orders, c.results = orders, bufio.NewReader(results)
+	if err := c.command.Start(); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	return nil
 }
 
-// cpuTime is what this process has used.
-func cpuTime() (time.Duration, error) {
-	// The clock counts nanoseconds; what getrusage gives may count ticks.
-	var used unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
-		return 0, fmt.Errorf("read CPU time: %w", err)
+// stop ends the processes, which end when nothing more is asked of them.
+func (g group) stop() error {
+	var failures []error
+	for _, c := range g {
+		if err := errors.Join(c.orders.Close(), c.command.Wait()); err != nil {
+			failures = append(failures, fmt.Errorf("%s: end: %w", c.key, err))
+		}
 	}
-	return time.Duration(used.Nano()), nil
+	return errors.Join(failures...)
+}
+
+// measure lets the contenders take turns.
+func (g group) measure(rounds int) error {
+	times := make([][]time.Duration, len(g))
+	for range rounds {
+		for i, c := range g {
+			used, err := c.slice()
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.key, err)
+			}
+			times[i] = append(times[i], used/time.Duration(c.runs))
+		}
+	}
+	for i, c := range g {
+		slices.Sort(times[i])
+		c.perRun = times[i][len(times[i])/4]
+	}
+	return nil
+}
+
+func (c *contender) slice() (time.Duration, error) {
+	if _, err := fmt.Fprintln(c.orders, c.runs); err != nil {
+		return 0, fmt.Errorf("order a slice: %w", err)
+	}
+	var nanoseconds int64
+	if _, err := fmt.Fscanln(c.results, &nanoseconds); err != nil {
+		return 0, fmt.Errorf("read what the slice cost: %w", err)
+	}
+	return time.Duration(nanoseconds), nil
 }
