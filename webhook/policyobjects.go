@@ -95,7 +95,8 @@ func (r *objectReview) clusterPolicies(ctx context.Context) ([]v1alpha1.ClusterA
 	return list.Items, nil
 }
 
-// checkReleased wants the verb ungovern of who adds an entry: it is the one edit that lets a namespace go.
+// checkReleased wants the verb ungovern of who adds an entry, and a credential of their own: it is the one edit that lets a
+// namespace go, and an agent that may impersonate would look like its owner in everything but the credential.
 func (r *objectReview) checkReleased(ctx context.Context, p, old *v1alpha1.ClusterAgentPolicy) (field.ErrorList, error) {
 	var had []v1alpha1.ReleasedNamespace
 	if old != nil {
@@ -111,6 +112,12 @@ func (r *objectReview) checkReleased(ctx context.Context, p, old *v1alpha1.Clust
 	}
 	if len(found) == 0 {
 		return nil, nil
+	}
+	if !r.caller.HasCredential() {
+		for _, refused := range found {
+			refused.Detail = "letting a namespace go needs your own certificate or token, without --as"
+		}
+		return found, nil
 	}
 	if allowed, err := r.mayDo(ctx, verbUngovern, resourceClusterPolicies); err != nil || allowed {
 		return nil, err

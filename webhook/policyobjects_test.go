@@ -64,6 +64,8 @@ func TestAClusterPolicyThatCouldNotComeIntoForceIsRefused(t *testing.T) {
 		{"a namespace let go by somebody with ungovern", petra, nil, clusterPolicy("extra", released("checkout")), "allowed"},
 		{"a namespace let go by somebody without it", piet, clusterPolicy("extra", released("free")), clusterPolicy("extra", released("free", "checkout")),
 			"403 Forbidden: spec.governed.released[1]: Forbidden: letting a namespace go needs the verb ungovern on clusteragentpolicies; ask who administers them"},
+		{"a namespace let go by somebody who looks like one with ungovern", impersonated(petra), nil, clusterPolicy("extra", released("checkout")),
+			"403 Forbidden: spec.governed.released[0]: Forbidden: letting a namespace go needs your own certificate or token, without --as"},
 		{"an entry that was there before", piet, clusterPolicy("extra", released("free")), clusterPolicy("extra", released("free")), "allowed"},
 		{"a namespace that is taken back", piet, clusterPolicy("extra", released("free")), clusterPolicy("extra"), "allowed"},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -109,9 +110,11 @@ func (p *parts) addControllers(ctx context.Context, options Options) error {
 	if endpoint.URL == "" {
 		endpoint.ServiceNamespace, endpoint.ServiceName = systemNamespace, serviceName
 	}
-	metric := enforcementcontroller.NewMetric()
-	if err := metrics.Registry.Register(metric); err != nil {
-		return fmt.Errorf("register enforcement metric: %w", err)
+	metric, releases := enforcementcontroller.NewMetric(), enforcementcontroller.NewReleasesMetric()
+	for _, collector := range []prometheus.Collector{metric, releases} {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return fmt.Errorf("register enforcement metric: %w", err)
+		}
 	}
 	c, live, recorder := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.mgr.GetEventRecorder("stepbeyond")
 	allowed := &roles.Roles{Reader: c}
@@ -119,6 +122,7 @@ func (p *parts) addControllers(ctx context.Context, options Options) error {
 		p.store, allowed,
 		&enforcementcontroller.Scope{
 			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: endpoint, Manager: self, State: p.state, Metric: metric,
+			Releases: &enforcementcontroller.Releases{Client: c, Recorder: recorder, Metric: releases},
 		},
 		&enforcementcontroller.Status{Client: c, Store: p.store, State: p.state, Roles: allowed, Recorder: recorder},
 		&agentpolicy.Status{Client: c, Store: p.store},

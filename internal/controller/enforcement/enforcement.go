@@ -52,6 +52,8 @@ type Scope struct {
 	State *State
 	// Metric is what NewMetric returns; the caller registers it.
 	Metric *prometheus.GaugeVec
+	// Releases is told of every write. Omitted, nobody is.
+	Releases *Releases
 }
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,verbs=create;patch,resourceNames=stepbeyond
@@ -122,6 +124,9 @@ func (r *Scope) write(ctx context.Context, snapshot *policystore.Snapshot) Obser
 	}
 	if err := r.apply(ctx, snapshot.BaselineVersion, wanted); err != nil {
 		wanted, observed.Problem = last, err
+	}
+	if err := r.Releases.observe(ctx, snapshot, last, wanted); err != nil {
+		log.FromContext(ctx).Error(err, "Nobody is told of a released namespace")
 	}
 	observed.Scope = wanted
 	return observed

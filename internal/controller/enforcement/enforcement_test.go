@@ -44,7 +44,8 @@ func start(t *testing.T) *operator {
 	state := &enforcement.State{}
 	o.scope = &enforcement.Scope{
 		Client: k8s, Live: k8s, Store: o.store, Canary: canary, Endpoint: endpoint, Manager: manager, State: state,
-		Metric: enforcement.NewMetric(),
+		Metric:   enforcement.NewMetric(),
+		Releases: &enforcement.Releases{Client: k8s, Recorder: o.events, Metric: enforcement.NewReleasesMetric()},
 	}
 	o.status = &enforcement.Status{Client: k8s, Store: o.store, State: state, Roles: o.roles, Recorder: o.events}
 	return o

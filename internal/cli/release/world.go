@@ -1,0 +1,103 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/enforcement"
+	"stepbeyond.dev/stepbeyond/internal/policystore"
+)
+
+// world is what decides whether a namespace is enforced.
+type world struct {
+	namespace *corev1.Namespace
+	// policies sorted by name.
+	policies []v1alpha1.ClusterAgentPolicy
+	profiles []v1alpha1.AgentPolicy
+	// enforced is true while webhook or floor covers the namespace.
+	enforced bool
+}
+
+func look(ctx context.Context, c client.Reader, name string) (*world, error) {
+	w := &world{namespace: &corev1.Namespace{}}
+	err := c.Get(ctx, client.ObjectKey{Name: name}, w.namespace)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("namespace %s does not exist", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	var policies v1alpha1.ClusterAgentPolicyList
+	if err := c.List(ctx, &policies); err != nil {
+		return nil, fmt.Errorf("list clusteragentpolicies: %w", err)
+	}
+	w.policies = policies.Items
+	slices.SortFunc(w.policies, func(a, b v1alpha1.ClusterAgentPolicy) int { return strings.Compare(a.Name, b.Name) })
+	var profiles v1alpha1.AgentPolicyList
+	if err := c.List(ctx, &profiles, client.InNamespace(enforcement.SystemNamespace)); err != nil {
+		return nil, fmt.Errorf("list agentpolicies of namespace %s: %w", enforcement.SystemNamespace, err)
+	}
+	w.profiles = profiles.Items
+	w.enforced, err = enforced(ctx, c, name)
+	return w, err
+}
+
+// snapshot is what the manager makes of the policies, with other labels on the namespace.
+func (w *world) snapshot(labels map[string]string) (*policystore.Snapshot, error) {
+	namespace := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace.Name, Labels: labels}}
+	return policystore.Build(policystore.Input{
+		Cluster: slices.Clone(w.policies), Policies: w.profiles, Namespaces: []corev1.Namespace{namespace}, Now: metav1.Now(),
+	})
+}
+
+// enforced tells whether the scope of the enforcing webhook or of any policy of the floor holds the namespace.
+func enforced(ctx context.Context, c client.Reader, namespace string) (bool, error) {
+	conditions, err := conditionsInForce(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	for _, condition := range conditions {
+		if condition.Name != enforcement.Governed {
+			continue
+		}
+		scope, err := enforcement.ReadBack(condition.Expression)
+		if err != nil {
+			return false, fmt.Errorf("read the scope in force: %w; use the plugin of the manager's version", err)
+		}
+		if slices.Contains(scope.Namespaces, namespace) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func conditionsInForce(ctx context.Context, c client.Reader) ([]admissionregistrationv1.MatchCondition, error) {
+	var conditions []admissionregistrationv1.MatchCondition
+	var webhooks admissionregistrationv1.ValidatingWebhookConfiguration
+	err := c.Get(ctx, client.ObjectKey{Name: enforcement.WebhookConfiguration}, &webhooks)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the webhook configuration: %w", err)
+	}
+	for i := range webhooks.Webhooks {
+		conditions = append(conditions, webhooks.Webhooks[i].MatchConditions...)
+	}
+	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
+	if err := c.List(ctx, &policies); err != nil {
+		return nil, fmt.Errorf("list the floor's policies: %w", err)
+	}
+	for i := range policies.Items {
+		if ours(&policies.Items[i]) {
+			conditions = append(conditions, policies.Items[i].Spec.MatchConditions...)
+		}
+	}
+	return conditions, nil
+}
