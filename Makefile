@@ -128,8 +128,8 @@ lint: $(BIN)/golangci-lint ## Run the linters.
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager.
-	@CGO_ENABLED=0 go build -trimpath -o $(BIN)/manager ./cmd/manager
+build: ## Build bin/manager and the kubectl plugin, bin/kubectl-stepbeyond.
+	@CGO_ENABLED=0 go build -trimpath -o $(BIN)/ ./cmd/manager ./cmd/kubectl-stepbeyond
 
 .PHONY: manifests
 manifests: $(BIN)/kustomize ## Render config/default into dist/install.yaml and config/samples into dist/samples.yaml.

@@ -67,11 +67,13 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		approver = "stepbeyond-approver"
 		platform = "stepbeyond-platform"
 		viewer   = "stepbeyond-viewer"
+		releaser = "stepbeyond-namespace-releaser"
+		breaker  = "stepbeyond-cluster-releaser"
 		agent    = "stepbeyond-agent-workload"
 		canary   = "system:serviceaccount:stepbeyond-canary:canary"
 		manager  = "system:serviceaccount:stepbeyond-system:stepbeyond-manager"
 	)
-	for _, role := range []string{approver, platform, viewer, agent} {
+	for _, role := range []string{approver, platform, viewer, agent, releaser, breaker} {
 		bind(t, client, role)
 	}
 	allow, refuse := true, false
@@ -88,6 +90,14 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		{"the platform writes no grant", platform, "patch", "stepbeyond.dev", "permissiongrants", namespace, "", refuse},
 		{"a viewer reads", viewer, "list", "stepbeyond.dev", "permissiongrants", namespace, "", allow},
 		{"a viewer writes nothing", viewer, "patch", "stepbeyond.dev", "agentsessions", namespace, "", refuse},
+		{"who lets namespaces go adds the entry", releaser, "patch", "stepbeyond.dev", "clusteragentpolicies", namespace, "", allow},
+		{"who lets namespaces go has the verb for it", releaser, "ungovern", "stepbeyond.dev", "clusteragentpolicies", namespace, "", allow},
+		{"who lets namespaces go removes no enforcement", releaser, "delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", namespace, "stepbeyond", refuse},
+		{"who lets namespaces go approves nothing", releaser, "approve", "stepbeyond.dev", "permissiongrants", namespace, "", refuse},
+		{"who lets the cluster go has the verb for it", breaker, "ungovern", "stepbeyond.dev", "clusteragentpolicies", namespace, "", allow},
+		{"who lets the cluster go removes our webhooks", breaker, "delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", namespace, "stepbeyond", allow},
+		{"who lets the cluster go removes no other webhooks", breaker, "delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", namespace, "other", refuse},
+		{"who lets the cluster go writes no policy", breaker, "patch", "stepbeyond.dev", "clusteragentpolicies", namespace, "", refuse},
 		{"an agent deploys", agent, "create", "apps", "deployments", namespace, "", allow},
 		{"an agent deletes claims, so that asking is ours", agent, "delete", "", "persistentvolumeclaims", namespace, "", allow},
 		{"an agent execs, so that asking is ours", agent, "create", "", "pods/exec", namespace, "", allow},

@@ -190,9 +190,9 @@ func (r *namespaceRelease) await(ctx context.Context, namespace string) error {
 
 func (r *namespaceRelease) sayWhatNow(p *plan, namespace *corev1.Namespace) {
 	if r.wait {
-		fmt.Fprintf(r.Out, "namespace/%s released: neither webhook nor floor covers it; API servers act on that within seconds\n", namespace.Name)
+		fmt.Fprintf(r.Out, "namespace/%s released: neither webhook nor floor covers it; API servers act on that within seconds\nFrom now on RBAC alone limits the agents of %s.\n",
+			namespace.Name, namespace.Name)
 	}
-	fmt.Fprintf(r.Out, "From now on RBAC alone limits the agents of %s.\n", namespace.Name)
 	for _, user := range p.users {
 		fmt.Fprintf(r.Out, "User %s stays governed, whose sessions live there: take it off spec.governed.users to let it go.\n", user)
 	}

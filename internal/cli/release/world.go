@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,7 +39,9 @@ func look(ctx context.Context, c client.Reader, name string) (*world, error) {
 		return nil, fmt.Errorf("read namespace %s: %w", name, err)
 	}
 	var policies v1alpha1.ClusterAgentPolicyList
-	if err := c.List(ctx, &policies); err != nil {
+	if err := c.List(ctx, &policies); meta.IsNoMatchError(err) {
+		return nil, errors.New("the kinds of Step Beyond are not installed, so no single namespace can be released; --cluster removes all enforcement")
+	} else if err != nil {
 		return nil, fmt.Errorf("list clusteragentpolicies: %w", err)
 	}
 	w.policies = policies.Items

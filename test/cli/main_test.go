@@ -1,0 +1,79 @@
+// Package cli_test runs kubectl stepbeyond as a user types it: testscript files, the real kubectl, a real control plane
+// with kube-controller-manager, and the manager as a process that leads. CLI_DIR set to a folder keeps logs and certificates.
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"stepbeyond.dev/stepbeyond/internal/cli"
+	"stepbeyond.dev/stepbeyond/internal/testing/cluster"
+	"stepbeyond.dev/stepbeyond/internal/testing/env"
+)
+
+// waitAtMost bounds every wait for what the manager or the API server does by itself.
+const waitAtMost = time.Minute
+
+// world is the shared cluster, as TestMain made it.
+var world *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	testscript.Main(suite{m}, map[string]func(){"kubectl-stepbeyond": plugin})
+}
+
+// plugin is what the real kubectl finds on the PATH.
+func plugin() {
+	os.Exit(cli.Run(context.Background(), os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+}
+
+type suite struct{ m *testing.M }
+
+func (s suite) Run() int {
+	flag.Parse()
+	code, err := s.run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test/cli:", err)
+		return 1
+	}
+	return code
+}
+
+func (s suite) run() (code int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	log.SetLogger(logr.Discard())
+	if world, err = cluster.Start(ctx, nil); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, world.Stop()) }()
+	if err := lead(ctx); err != nil {
+		return 0, err
+	}
+	return s.m.Run(), nil
+}
+
+// lead replaces the cluster's manager by one that holds the leader's Lease.
+func lead(ctx context.Context) error {
+	if err := world.Manager.Stop(); err != nil {
+		return err
+	}
+	leader, err := world.Env.NewManager(ctx, env.ManagerOptions{Name: "leader", Args: []string{"--leader-elect=true"}})
+	if err != nil {
+		return err
+	}
+	world.Manager = leader
+	if err := leader.Start(); err != nil {
+		return err
+	}
+	return leader.WaitReady(ctx, waitAtMost)
+}
