@@ -4,23 +4,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/internal/testing/env"
@@ -34,7 +28,7 @@ func parameters(files ...string) testscript.Params {
 	return testscript.Params{
 		Files: files, Setup: setup, RequireExplicitExec: true, RequireUniqueNames: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"home": home, "person": person, "manager": manager, "eventually": eventually, "bystander": bystander, "gauge": gauge, "interrupted": interrupted,
+			"home": home, "person": person, "manager": manager, "eventually": eventually, "bystander": bystander, "gauge": gauge, "interrupted": interrupted, "meddled": meddled,
 		},
 	}
 }
@@ -126,30 +120,6 @@ func gauge(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s is %v, want at least %v", args[0], got, least)
-}
-
-// interrupted NAME USER DELETIONS puts a connection of the user into $NAME that breaks at the deletion after so many.
-func interrupted(ts *testscript.TestScript, _ bool, args []string) {
-	user, err := world.Env.User(args[1])
-	ts.Check(err)
-	left, err := strconv.ParseInt(args[2], 10, 64)
-	ts.Check(err)
-	transport, err := rest.TransportFor(user)
-	ts.Check(err)
-	target, err := url.Parse(user.Host)
-	ts.Check(err)
-	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	var deletions atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodDelete && deletions.Add(1) > left {
-			panic(http.ErrAbortHandler)
-		}
-		proxy.ServeHTTP(w, r)
-	}))
-	ts.Defer(server.Close)
-	kubeconfig, err := world.Env.Kubeconfig(args[0], &rest.Config{Host: server.URL}, "")
-	ts.Check(err)
-	ts.Setenv(args[0], kubeconfig)
 }
 
 // bystander NAMESPACE has somebody who is not governed write there, every 50 ms until the script ends; one refusal fails it.

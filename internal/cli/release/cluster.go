@@ -78,11 +78,11 @@ func (r *clusterRelease) confirmed(ctx context.Context, cluster string, objects 
 	if r.confirm == "" {
 		fmt.Fprintf(r.ErrOut, "This removes %d objects, and with them all enforcement from cluster %s. Agents are then limited by RBAC alone.\nType the name of the cluster to go on: ",
 			objects, cluster)
-		line, err := bufio.NewReader(r.In).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read the confirmation: %w", err)
+		line, err := readLine(ctx, r.In)
+		if err != nil {
+			return fmt.Errorf("read the confirmation: %w; nothing was removed", err)
 		}
-		r.confirm = strings.TrimSpace(line)
+		r.confirm = line
 	}
 	if r.confirm != cluster {
 		return fmt.Errorf("the confirmation %q is not the name of the cluster, %s; nothing was removed", r.confirm, cluster)
@@ -98,6 +98,28 @@ func (r *clusterRelease) confirmed(ctx context.Context, cluster string, objects 
 		return fmt.Errorf("nothing was removed, because nobody would be alarmed: %w", err)
 	}
 	return nil
+}
+
+// readLine ends with the context too, because a terminal does not.
+func readLine(ctx context.Context, in io.Reader) (string, error) {
+	type result struct {
+		line string
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		line, err := bufio.NewReader(in).ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		read <- result{strings.TrimSpace(line), err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case r := <-read:
+		return r.line, r.err
+	}
 }
 
 func (r *clusterRelease) remove(ctx context.Context, cluster string, found []target) error {
