@@ -29,9 +29,10 @@ type Enforce struct {
 	Store    *policystore.Store
 	Sessions *identity.Resolver
 	Origins  *origin.Finder
-	Grants   *grant.Protocol
-	Stamper  stamp.Stamper
-	Now      func() time.Time
+	// Grants answers what depends on a grant. Omitted: nobody is asked, and the engine's answer stays.
+	Grants  *grant.Protocol
+	Stamper stamp.Stamper
+	Now     func() time.Time
 }
 
 // Handle implements admission.Handler.
@@ -93,7 +94,7 @@ func (e *Enforce) decide(ctx context.Context, req *admission.Request, op *policy
 	if !e.stamped(&request, resolved.Key()) {
 		return policy.Refuse(decision.Class, policy.ReasonUnstamped, ""), nil
 	}
-	if !decision.AskNew || op.DryRun {
+	if !decision.AskNew || op.DryRun || e.Grants == nil {
 		return decision, nil
 	}
 	answer, err := e.Grants.Answer(ctx, grant.Ask{

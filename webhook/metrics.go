@@ -15,6 +15,7 @@ const (
 	entryOrigin       = "origin"
 	entryObjects      = "objects"
 	entryObjectsStamp = "objects-stamp"
+	entryOnboarding   = "onboarding"
 )
 
 var (

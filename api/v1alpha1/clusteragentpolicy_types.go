@@ -12,6 +12,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Baseline",type=string,JSONPath=`.spec.baselineVersion`
 // +kubebuilder:printcolumn:name="Namespaces",type=integer,JSONPath=`.status.governed.namespaces`
 // +kubebuilder:printcolumn:name="Onboarding",type=integer,JSONPath=`.status.governed.onboardingNamespaces`
+// +kubebuilder:printcolumn:name="Would-Ask",type=integer,priority=1,JSONPath=`.status.onboarding.total.wouldAsk`
+// +kubebuilder:printcolumn:name="Would-Refuse",type=integer,priority=1,JSONPath=`.status.onboarding.total.wouldRefuse`
 // +kubebuilder:printcolumn:name="Webhook",type=string,JSONPath=`.status.enforcement.webhook`
 // +kubebuilder:printcolumn:name="Floor",type=string,JSONPath=`.status.enforcement.floor`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
@@ -249,6 +251,11 @@ type ClusterAgentPolicyStatus struct {
 	// enforcement is the proven state of the enforcement.
 	// +optional
 	Enforcement *EnforcementStatus `json:"enforcement,omitempty"`
+
+	// onboarding says what would have been decided in namespaces under a profile whose floor is audited. Omitted: nothing
+	// was counted, or there are none.
+	// +optional
+	Onboarding *OnboardingReport `json:"onboarding,omitempty"`
 
 	// ruleStatuses say what became of each rule.
 	// +optional

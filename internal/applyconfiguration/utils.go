@@ -95,6 +95,14 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.KubernetesMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LivePod"):
 		return &apiv1alpha1.LivePodApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OnboardingCounts"):
+		return &apiv1alpha1.OnboardingCountsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OnboardingFinding"):
+		return &apiv1alpha1.OnboardingFindingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OnboardingReport"):
+		return &apiv1alpha1.OnboardingReportApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OnboardingServiceAccount"):
+		return &apiv1alpha1.OnboardingServiceAccountApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OperationMatch"):
 		return &apiv1alpha1.OperationMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ParentSession"):

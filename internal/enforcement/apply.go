@@ -22,7 +22,10 @@ type Object interface {
 
 // Configuration is everything that the API server enforces.
 type Configuration struct {
-	Scope    Scope
+	Scope Scope
+	// Watched are the namespaces that are decided about and never refused anything, with the exempt ServiceAccounts in
+	// them; those that Scope covers count as covered.
+	Watched  Scope
 	Endpoint Endpoint
 	// Manager is the manager's own username.
 	Manager string
@@ -43,6 +46,7 @@ func Apply(ctx context.Context, c client.Client, cfg Configuration) error {
 	if err != nil {
 		return err
 	}
+	withOnboarding(webhooks, cfg.Watched, cfg.Scope, cfg.Endpoint)
 	return apply(ctx, c, append(floor, webhooks...))
 }
 

@@ -62,6 +62,9 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, installation *
 	if err := p.addWebhooks(); err != nil {
 		return err
 	}
+	if err := p.addOnboarding(); err != nil {
+		return err
+	}
 	return p.addControllers(ctx, options)
 }
 

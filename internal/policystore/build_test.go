@@ -290,8 +290,8 @@ func TestAuditedProfilesAreCountedAsOnboarding(t *testing.T) {
 	})
 	in.Namespaces = append(in.Namespaces, namespace("search", "onboarding"), namespace("cart", "onboarding"))
 	snapshot := build(t, in)
-	if snapshot.Onboarding != 2 {
-		t.Errorf("onboarding = %d, want 2", snapshot.Onboarding)
+	if diff := cmp.Diff([]string{"cart", "search"}, snapshot.Onboarding); diff != "" {
+		t.Errorf("onboarding (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"checkout"}, snapshot.Scope.Namespaces); diff != "" {
 		t.Errorf("enforced namespaces (-want +got):\n%s", diff)

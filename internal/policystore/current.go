@@ -83,7 +83,7 @@ type objectGeneration struct {
 // same tells whether two snapshots say the same about everything that is watched through Store.Changed.
 func (s *Snapshot) same(other *Snapshot) bool {
 	return maps.Equal(s.clusterGenerations, other.clusterGenerations) && maps.Equal(s.policyGenerations, other.policyGenerations) &&
-		reflect.DeepEqual(s.Scope, other.Scope) && slices.Equal(s.Released, other.Released) && s.Onboarding == other.Onboarding &&
+		reflect.DeepEqual(s.Scope, other.Scope) && slices.Equal(s.Released, other.Released) && slices.Equal(s.Onboarding, other.Onboarding) &&
 		maps.EqualFunc(s.namespaces, other.namespaces, func(a, b Namespace) bool { return a.Profile == b.Profile && a.Governing == b.Governing })
 }
 

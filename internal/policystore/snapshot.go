@@ -28,8 +28,8 @@ type Snapshot struct {
 	BaselineVersion string
 	// Scope is who is governed and enforced now, before what an earlier scope keeps.
 	Scope enforcement.Scope
-	// Onboarding counts the governed namespaces whose profile only audits.
-	Onboarding int
+	// Onboarding are the governed namespaces whose profile only audits, sorted.
+	Onboarding []string
 	// Released namespaces leave an earlier scope.
 	Released []string
 
@@ -240,6 +240,7 @@ func (b *assembly) addNamespaces() {
 	}
 	slices.Sort(b.snapshot.Released)
 	slices.Sort(b.snapshot.Scope.Namespaces)
+	slices.Sort(b.snapshot.Onboarding)
 }
 
 // addNamespace binds one namespace to its profile. A label that names no valid profile leaves the namespace governed and
@@ -250,13 +251,11 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 		view.Delegated, view.ToolPrefixes = governing.Spec.Delegation.NamespaceMaySet, governing.Spec.Delegation.CatalogueToolPrefixes
 	}
 	bound := policy.Namespace{}
-	audit := false
-	if profile, binding := b.profileOf(view.Profile, governing); profile != nil {
+	if profile := b.profileOf(view.Profile, governing); profile != nil {
 		view.Policy, bound.Profile = profile, view.Profile
 		view.Templates = profile.Spec.SessionTemplates
 		defaults := profile.Spec.WithProfileDefaults()
 		view.ModelTier, view.InitiativeMode = defaults.ModelTier, defaults.Initiative.Mode
-		audit = binding.FloorEnforcement == v1alpha1.FloorEnforcementAudit
 		b.set.Profiles[view.Profile] = FromAgentPolicy(profile, true)
 	}
 	if own := b.agentPolicy(namespace.Name, NamespacePolicyName); own != nil {
@@ -271,8 +270,8 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 	}
 	b.snapshot.namespaces[namespace.Name] = view
 	b.set.Namespaces[namespace.Name] = bound
-	if audit {
-		b.snapshot.Onboarding++
+	if audited(view.Profile, governing) {
+		b.snapshot.Onboarding = append(b.snapshot.Onboarding, namespace.Name)
 		return
 	}
 	b.snapshot.Scope.Namespaces = append(b.snapshot.Scope.Namespaces, namespace.Name)
@@ -308,16 +307,24 @@ func (n *Namespace) override(own *v1alpha1.AgentPolicySpec) {
 	}
 }
 
-func (b *assembly) profileOf(label string, governing *v1alpha1.ClusterAgentPolicy) (*v1alpha1.AgentPolicy, v1alpha1.ProfileBinding) {
+// audited tells whether the binding of a profile only audits. That does not depend on the profile's settings, nor on other
+// policies: a namespace that nothing was ever refused in is not closed because one of them is broken.
+func audited(label string, governing *v1alpha1.ClusterAgentPolicy) bool {
+	return slices.ContainsFunc(governing.Spec.Profiles, func(binding v1alpha1.ProfileBinding) bool {
+		return binding.Name == label && binding.FloorEnforcement == v1alpha1.FloorEnforcementAudit
+	})
+}
+
+func (b *assembly) profileOf(label string, governing *v1alpha1.ClusterAgentPolicy) *v1alpha1.AgentPolicy {
 	for _, binding := range governing.Spec.Profiles {
 		if binding.Name != label || b.incomplete {
 			continue
 		}
 		if profile := b.agentPolicy(enforcement.SystemNamespace, binding.AgentPolicyName); profile != nil && b.compiles(profile) {
-			return profile, binding
+			return profile
 		}
 	}
-	return nil, v1alpha1.ProfileBinding{}
+	return nil
 }
 
 func (b *assembly) agentPolicy(namespace, name string) *v1alpha1.AgentPolicy {

@@ -455,6 +455,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: observedGeneration
       type:
         scalar: numeric
+    - name: onboarding
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingReport
     - name: ruleStatuses
       type:
         list:
@@ -876,6 +879,90 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.ModelTier
   scalar: string
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingCounts
+  map:
+    fields:
+    - name: ask
+      type:
+        scalar: numeric
+    - name: auto
+      type:
+        scalar: numeric
+    - name: autoWithDisclosure
+      type:
+        scalar: numeric
+    - name: forbidden
+      type:
+        scalar: numeric
+    - name: undecided
+      type:
+        scalar: numeric
+    - name: wouldAllow
+      type:
+        scalar: numeric
+    - name: wouldAsk
+      type:
+        scalar: numeric
+    - name: wouldRefuse
+      type:
+        scalar: numeric
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingFinding
+  map:
+    fields:
+    - name: because
+      type:
+        scalar: string
+    - name: count
+      type:
+        scalar: numeric
+    - name: operation
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: rule
+      type:
+        scalar: string
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingReport
+  map:
+    fields:
+    - name: countedSinceTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: lastCountedTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: serviceAccounts
+      type:
+        list:
+          elementType:
+            namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingServiceAccount
+          elementRelationship: atomic
+    - name: total
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingCounts
+    - name: unlisted
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingCounts
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingServiceAccount
+  map:
+    fields:
+    - name: counts
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingCounts
+    - name: findings
+      type:
+        list:
+          elementType:
+            namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.OnboardingFinding
+          elementRelationship: atomic
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.OperationMatch
   map:
     fields:

@@ -122,7 +122,7 @@ func (r *Scope) write(ctx context.Context, snapshot *policystore.Snapshot) Obser
 		// With the last scope the configuration is still repaired, and on a first start it covers the canary.
 		wanted, observed.Problem = last, fmt.Errorf("compile the scope: %w", err)
 	}
-	if err := r.apply(ctx, snapshot.BaselineVersion, wanted); err != nil {
+	if err := r.apply(ctx, snapshot, wanted); err != nil {
 		wanted, observed.Problem = last, err
 	}
 	if err := r.Releases.observe(ctx, snapshot, last, wanted); err != nil {
@@ -132,13 +132,14 @@ func (r *Scope) write(ctx context.Context, snapshot *policystore.Snapshot) Obser
 	return observed
 }
 
-func (r *Scope) apply(ctx context.Context, version string, scope admission.Scope) error {
+func (r *Scope) apply(ctx context.Context, snapshot *policystore.Snapshot, scope admission.Scope) error {
+	version := snapshot.BaselineVersion
 	floor, err := baseline.Load(version)
 	if err != nil {
 		return fmt.Errorf("catalogue of the floor: %w", err)
 	}
 	err = admission.Apply(ctx, r.Client, admission.Configuration{
-		Scope: scope, Endpoint: r.Endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: version,
+		Scope: scope, Watched: admission.Scope{Namespaces: snapshot.Onboarding, Exempt: snapshot.Scope.Exempt}, Endpoint: r.Endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: version,
 	})
 	if err != nil {
 		return fmt.Errorf("put the scope into force: %w", err)

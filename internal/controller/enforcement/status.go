@@ -90,8 +90,9 @@ func (r *Status) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if wait := in.untilStale(time.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil // the first proof is a change
 	}
-	desired := in.desired(metav1.Now())
-	if !equality.Semantic.DeepEqual(desired, object.Status) {
+	desired, current := in.desired(metav1.Now()), object.Status
+	current.Onboarding = nil // every replica's, under another field owner
+	if !equality.Semantic.DeepEqual(desired, current) {
 		if err := r.apply(ctx, object, desired); err != nil {
 			return reconcile.Result{}, err
 		}

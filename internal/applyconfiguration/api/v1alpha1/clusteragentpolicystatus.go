@@ -20,6 +20,9 @@ type ClusterAgentPolicyStatusApplyConfiguration struct {
 	Governed *GovernedCountsApplyConfiguration `json:"governed,omitempty"`
 	// enforcement is the proven state of the enforcement.
 	Enforcement *EnforcementStatusApplyConfiguration `json:"enforcement,omitempty"`
+	// onboarding says what would have been decided in namespaces under a profile whose floor is audited. Omitted: nothing
+	// was counted, or there are none.
+	Onboarding *OnboardingReportApplyConfiguration `json:"onboarding,omitempty"`
 	// ruleStatuses say what became of each rule.
 	RuleStatuses []RuleStatusApplyConfiguration `json:"ruleStatuses,omitempty"`
 	// conditions are Ready, EnforcementReady, IdentitiesConfined and Stalled; conditions.go documents their reasons.
@@ -53,6 +56,14 @@ func (b *ClusterAgentPolicyStatusApplyConfiguration) WithGoverned(value *Governe
 // If called multiple times, the Enforcement field is set to the value of the last call.
 func (b *ClusterAgentPolicyStatusApplyConfiguration) WithEnforcement(value *EnforcementStatusApplyConfiguration) *ClusterAgentPolicyStatusApplyConfiguration {
 	b.Enforcement = value
+	return b
+}
+
+// WithOnboarding sets the Onboarding field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Onboarding field is set to the value of the last call.
+func (b *ClusterAgentPolicyStatusApplyConfiguration) WithOnboarding(value *OnboardingReportApplyConfiguration) *ClusterAgentPolicyStatusApplyConfiguration {
+	b.Onboarding = value
 	return b
 }
 
