@@ -25,9 +25,14 @@ type Home struct {
 // Home makes a governed namespace whose agent is cluster-admin, and returns once the agent has a session and the API
 // server enforces there.
 func (c *Cluster) Home(ctx context.Context, namespace string) (*Home, error) {
+	return c.HomeUnder(ctx, namespace, Profile)
+}
+
+// HomeUnder is Home for another profile, which must be bound.
+func (c *Cluster) HomeUnder(ctx context.Context, namespace, profile string) (*Home, error) {
 	labels := map[string]string{"app": account}
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{v1alpha1.LabelProfile: Profile}}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{v1alpha1.LabelProfile: profile}}},
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "everything-" + namespace},
