@@ -301,6 +301,35 @@ func TestAuditedProfilesAreCountedAsOnboarding(t *testing.T) {
 	}
 }
 
+// Proves K-2.
+func TestABindingThatAuditsNeverEnforcesWhateverIsBroken(t *testing.T) {
+	for name, breaks := range map[string]func(*policystore.Input){
+		"the profile's AgentPolicy is missing": func(in *policystore.Input) { in.Policies = nil },
+		"the profile's AgentPolicy is invalid": func(in *policystore.Input) { in.Policies[0].Spec.Rules = []v1alpha1.Rule{broken} },
+		"another cluster policy is invalid": func(in *policystore.Input) {
+			other := clusterPolicy("other", "elsewhere")
+			other.Spec.Rules = []v1alpha1.Rule{broken}
+			in.Cluster = append(in.Cluster, other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input()
+			in.Cluster[0].Spec.Profiles = append(in.Cluster[0].Spec.Profiles, v1alpha1.ProfileBinding{
+				Name: "onboarding", AgentPolicyName: "standard", FloorEnforcement: v1alpha1.FloorEnforcementAudit,
+			})
+			in.Namespaces = append(in.Namespaces, namespace("search", "onboarding"), namespace("cart", "unknown"))
+			breaks(&in)
+			snapshot := build(t, in)
+			if diff := cmp.Diff([]string{"search"}, snapshot.Onboarding); diff != "" {
+				t.Errorf("onboarding (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"cart", "checkout"}, snapshot.Scope.Namespaces); diff != "" {
+				t.Errorf("enforced namespaces (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestUsersReleasesAndApproversAreUnions(t *testing.T) {
 	in := input()
 	second := clusterPolicy("second", "other")

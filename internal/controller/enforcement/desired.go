@@ -115,9 +115,13 @@ func (in input) ready() (v1alpha1.ConditionReason, string) {
 	}
 	for _, name := range in.namespaces {
 		if view, _ := in.snapshot.Namespace(name); view.Policy == nil {
+			refused := "is refused"
+			if slices.Contains(in.snapshot.Onboarding, name) {
+				refused = "would be refused"
+			}
 			return v1alpha1.ReasonProfileMissing, fmt.Sprintf(
-				"Namespace %s is refused every governed write: its profile %q is bound to no valid AgentPolicy, or its own AgentPolicy is invalid.",
-				name, view.Profile)
+				"Namespace %s %s every governed write: its profile %q is bound to no valid AgentPolicy, or its own AgentPolicy is invalid.",
+				name, refused, view.Profile)
 		}
 	}
 	return v1alpha1.ReasonCompiled, fmt.Sprintf("%s, %s, baseline %s.",
