@@ -13,8 +13,9 @@ import (
 // with apply.
 //
 // OnboardingReport says what would have been decided in namespaces under a profile whose floor is audited. Each replica
-// of the manager adds its own reviews, at most every 30 s; those that it has not added yet when it is killed are lost. A
-// review is counted once for each time the API server asks: a request that it tries again counts again.
+// of the manager adds its own reviews, at most every 30 s; those that it has not added yet when it is killed are lost, and
+// a write whose answer is lost counts twice. A review is counted once for each time the API server asks: a request that it
+// tries again counts again.
 type OnboardingReportApplyConfiguration struct {
 	// countedSinceTime is when the first review was added.
 	CountedSinceTime *v1.Time `json:"countedSinceTime,omitempty"`
