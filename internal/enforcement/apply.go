@@ -36,7 +36,9 @@ type Configuration struct {
 }
 
 // Apply writes the floor, then the mutating, then the validating webhook configuration, by server-side apply. Nothing
-// is written unless all of it compiles, so a scope that is refused leaves the last one in force. Nothing is deleted.
+// is written unless all of it compiles, so a scope that is refused leaves the last one in force. Nothing is deleted. A
+// scope of any size is one write of each object, so within an object a change of scope is atomic; between them a new
+// identity meets the floor first, and one that leaves keeps the webhook longest.
 func Apply(ctx context.Context, c client.Client, cfg Configuration) error {
 	floor, err := Floor(cfg.Scope, cfg.Catalogue, cfg.Version)
 	if err != nil {

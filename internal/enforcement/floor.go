@@ -22,10 +22,6 @@ const (
 	FloorIdentity  = "stepbeyond-floor-identity"
 )
 
-// Governed is the name of the match condition that holds the scope, in every policy of the floor and in the enforcing
-// webhook entry. ReadBack reads its expression.
-const Governed = "governed"
-
 const (
 	// maxMessage bounds a message in code points: terminals and models read one line.
 	maxMessage = 480
@@ -37,7 +33,7 @@ const (
 // bindings, made of literals only, so that nothing they need can disappear. entries are the baseline's catalogue;
 // version is the baseline's ("v1") and ends every message. The order is fixed and equal input gives equal bytes.
 func Floor(s Scope, entries []policy.CatalogueEntry, version string) ([]Object, error) {
-	governed, err := s.Expression()
+	governed, err := s.shards()
 	if err != nil {
 		return nil, fmt.Errorf("scope of the floor: %w", err)
 	}
@@ -92,10 +88,10 @@ var requestVariables = []variable{
 		maxOperation, maxOperation-len("..."))},
 }
 
-func (f floorPolicy) policy(governed, version string) Object {
+func (f floorPolicy) policy(governed shards, version string) Object {
 	spec := admissionregistration.ValidatingAdmissionPolicySpec().
 		WithFailurePolicy(admissionregistrationv1.Fail).
-		WithMatchConditions(admissionregistration.MatchCondition().WithName(Governed).WithExpression(governed))
+		WithMatchConditions(governed.conditions(Governed, "")...)
 	constraints := admissionregistration.MatchResources().
 		// The first matching rule decides the version that expressions see, so rules that read objects name theirs.
 		WithMatchPolicy(admissionregistrationv1.Equivalent)

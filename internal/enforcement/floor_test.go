@@ -35,10 +35,11 @@ var shopScope = Scope{
 	Exempt:     []ServiceAccount{{Namespace: "shop", Name: "exempt"}},
 }
 
-func startCluster(t *testing.T) *cluster {
+// startCluster takes further flags of kube-apiserver, each as --name=value.
+func startCluster(t *testing.T, flags ...string) *cluster {
 	t.Helper()
 	ctx := t.Context()
-	e, err := env.Start(ctx, env.Options{ControllerManager: true, CRDs: true})
+	e, err := env.Start(ctx, env.Options{ControllerManager: true, CRDs: true, APIServerArgs: flags})
 	if err != nil {
 		t.Fatal(err)
 	}

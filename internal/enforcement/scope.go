@@ -1,10 +1,9 @@
 package enforcement
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,11 +17,8 @@ const (
 	// CanaryNamespace holds the canary's ServiceAccount; it is always governed.
 	CanaryNamespace = "stepbeyond-canary"
 
-	// MaxScopeCodePoints bounds a scope's expression. The API server refuses expressions over 100,000 code points; the
-	// rest is room for what is joined to the scope in one expression.
-	MaxScopeCodePoints = 80_000
-
-	credentialID = "authentication.kubernetes.io/credential-id"
+	credentialID         = "authentication.kubernetes.io/credential-id"
+	serviceAccountPrefix = "system:serviceaccount:"
 )
 
 var (
@@ -32,8 +28,8 @@ var (
 	ErrNeverExempt = errors.New("can never be exempt")
 	// ErrMalformedEntry marks an entry that no Kubernetes identity or namespace can have.
 	ErrMalformedEntry = errors.New("is malformed")
-	// ErrScopeTooLarge marks a scope whose expression is over MaxScopeCodePoints.
-	ErrScopeTooLarge = errors.New("scope does not fit one expression")
+	// ErrScopeTooLarge marks a scope of more than MaxEntries, or of more than MaxShards shards.
+	ErrScopeTooLarge = errors.New("scope does not fit the match conditions")
 	// ErrForeignExpression marks an expression that this version of the compiler did not write.
 	ErrForeignExpression = errors.New("not an expression of this compiler")
 )
@@ -43,7 +39,11 @@ type ServiceAccount struct{ Namespace, Name string }
 
 // Username is the name under which the API server authenticates the ServiceAccount.
 func (s ServiceAccount) Username() string {
-	return "system:serviceaccount:" + s.Namespace + ":" + s.Name
+	return serviceAccountPrefix + s.Namespace + ":" + s.Name
+}
+
+func (s ServiceAccount) compare(other ServiceAccount) int {
+	return cmp.Or(cmp.Compare(s.Namespace, other.Namespace), cmp.Compare(s.Name, other.Name))
 }
 
 // Scope says which identities are governed: every ServiceAccount of the listed namespaces but the exempt ones, and the
@@ -58,73 +58,8 @@ type Scope struct {
 	Exempt []ServiceAccount
 }
 
-// The fixed parts of a scope's expression; a JSON list stands between each two. JSON strings are CEL strings.
-var scopeParts = [...]string{
-	`has(request.userInfo.username) && (request.userInfo.username in `,
-	` || request.userInfo.username.startsWith("system:serviceaccount:") && request.userInfo.username.split(":")[2] in `,
-	` && !(request.userInfo.username in `,
-	` && has(request.userInfo.extra) && "` + credentialID + `" in request.userInfo.extra))`,
-}
-
-// Expression is a CEL expression over request that is true for governed identities only. It never errs, whoever asks
-// and for whatever kind, and it looks at the username, because an impersonator can drop groups. Equal scopes give equal
-// bytes, whatever the order of their entries. Errors name the entry: ErrNeverGoverned,
-// ErrNeverExempt or ErrMalformedEntry; ErrScopeTooLarge names the sizes.
-func (s Scope) Expression() (string, error) {
-	if err := s.validate(); err != nil {
-		return "", err
-	}
-	exempt := make([]string, 0, len(s.Exempt))
-	for _, account := range s.Exempt {
-		exempt = append(exempt, account.Username())
-	}
-	var b strings.Builder
-	b.WriteString(scopeParts[0] + celLiteral(sortedUnique(s.Users)))
-	b.WriteString(scopeParts[1] + celLiteral(sortedUnique(append(slices.Clone(s.Namespaces), CanaryNamespace))))
-	b.WriteString(scopeParts[2] + celLiteral(sortedUnique(exempt)) + scopeParts[3])
-	expression := b.String()
-	if n := utf8.RuneCountInString(expression); n > MaxScopeCodePoints {
-		return "", fmt.Errorf("%w: %d namespaces, %d users and %d exempt ServiceAccounts need %d code points, at most %d are possible",
-			ErrScopeTooLarge, len(s.Namespaces), len(s.Users), len(s.Exempt), n, MaxScopeCodePoints)
-	}
-	return expression, nil
-}
-
-// ReadBack is the scope that an expression of a live configuration holds, sorted, without the canary's namespace. An
-// expression that Expression would not write for that scope is ErrForeignExpression.
-func ReadBack(expression string) (Scope, error) {
-	rest := expression
-	var lists [3][]string
-	for i := range lists {
-		var found bool
-		if rest, found = strings.CutPrefix(rest, scopeParts[i]); !found {
-			return Scope{}, fmt.Errorf("%w: part %d differs", ErrForeignExpression, i)
-		}
-		decoder := json.NewDecoder(strings.NewReader(rest))
-		if err := decoder.Decode(&lists[i]); err != nil {
-			return Scope{}, fmt.Errorf("%w: list %d: %w", ErrForeignExpression, i, err)
-		}
-		rest = rest[decoder.InputOffset():]
-	}
-	s := Scope{Users: orNil(lists[0]), Namespaces: orNil(slices.DeleteFunc(lists[1], func(ns string) bool { return ns == CanaryNamespace }))}
-	for _, username := range lists[2] {
-		account, ok := parseServiceAccount(username)
-		if !ok {
-			return Scope{}, fmt.Errorf("%w: exempt %q is not a ServiceAccount", ErrForeignExpression, username)
-		}
-		s.Exempt = append(s.Exempt, account)
-	}
-	switch again, err := s.Expression(); {
-	case err != nil:
-		return Scope{}, fmt.Errorf("%w: %w", ErrForeignExpression, err)
-	case again != expression:
-		return Scope{}, fmt.Errorf("%w: it differs from the expression of the scope that it lists", ErrForeignExpression)
-	}
-	return s, nil
-}
-
 func parseServiceAccount(username string) (ServiceAccount, bool) {
-	rest, found := strings.CutPrefix(username, "system:serviceaccount:")
+	rest, found := strings.CutPrefix(username, serviceAccountPrefix)
 	namespace, name, separated := strings.Cut(rest, ":")
 	return ServiceAccount{Namespace: namespace, Name: name}, found && separated
 }
@@ -159,12 +94,4 @@ func (s Scope) validate() error {
 		}
 	}
 	return nil
-}
-
-// orNil makes an empty list the omitted one, so that scopes can be compared.
-func orNil(list []string) []string {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
 }

@@ -91,9 +91,11 @@ func TestScopeRefusesEntriesByName(t *testing.T) {
 		{`users: "\xff"`, Scope{Users: []string{"\xff"}}, ErrMalformedEntry},
 		{`exempt: stepbeyond-canary/canary`, Scope{Exempt: []ServiceAccount{canaryAccount}}, ErrNeverExempt},
 		{`exempt: "shop"/"a:b"`, Scope{Exempt: []ServiceAccount{{"shop", "a:b"}}}, ErrMalformedEntry},
-		{`8000 namespaces`, Scope{Namespaces: manyNamespaces(8000)}, ErrScopeTooLarge},
+		{`10000 namespaces, 0 users and 0 exempt ServiceAccounts need 2 shards of 80000 bytes, at most 10000 entries in 8 shards`,
+			Scope{Namespaces: manyNamespaces(10_000)}, ErrScopeTooLarge}, // and the canary's
+		{`9700 namespaces, 0 users and 0 exempt ServiceAccounts need 9 shards`, Scope{Namespaces: longNamespaces(9_700)}, ErrScopeTooLarge},
 	} {
-		_, err := tc.scope.Expression()
+		_, err := tc.scope.Expressions()
 		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.entry) {
 			t.Errorf("want %q to name %s, got %v", tc.want, tc.entry, err)
 		}
@@ -119,7 +121,7 @@ var bound = map[string][]string{credentialID: {"JTI=1"}}
 // Proves K-2.
 func TestScopeGoverns(t *testing.T) {
 	scope := mustExpression(t, Scope{
-		Namespaces: append([]string{"shop"}, manyNamespaces(3000)...),
+		Namespaces: append([]string{"shop"}, manyNamespaces(3000)...), // well within one expression
 		Users:      []string{"oidc:agent"},
 		Exempt:     []ServiceAccount{{"shop", "exempt"}},
 	})
@@ -227,9 +229,12 @@ func reviews(caller user.Info) map[string]*admission.VersionedAttributes {
 
 func mustExpression(t *testing.T, s Scope) string {
 	t.Helper()
-	expression, err := s.Expression()
+	expressions, err := s.Expressions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return expression
+	if len(expressions) != 1 {
+		t.Fatalf("want one expression, got %d", len(expressions))
+	}
+	return expressions[0]
 }

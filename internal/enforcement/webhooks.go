@@ -78,7 +78,7 @@ func (e Endpoint) client(path string) *admissionregistration.WebhookClientConfig
 // Webhooks is the mutating and the validating webhook configuration. manager is the manager's own username, whose
 // writes of our own kinds are not sent back to it. Equal input gives equal bytes.
 func Webhooks(s Scope, e Endpoint, manager string) ([]Object, error) {
-	governed, err := s.Expression()
+	governed, err := s.shards()
 	if err != nil {
 		return nil, fmt.Errorf("scope of the webhooks: %w", err)
 	}
@@ -98,12 +98,12 @@ func Webhooks(s Scope, e Endpoint, manager string) ([]Object, error) {
 
 // enforce matches every request exactly as it was made (matchPolicy Exact with rules that leave nothing out): group,
 // version and resource are then the caller's own, never those of an equivalent that another rule names.
-func enforce(e Endpoint, governed string) *admissionregistration.ValidatingWebhookApplyConfiguration {
+func enforce(e Endpoint, governed shards) *admissionregistration.ValidatingWebhookApplyConfiguration {
 	return admissionregistration.ValidatingWebhook().WithName(EntryEnforce).WithClientConfig(e.client(PathEnforce)).
 		WithRules(anything.webhookRule()).
 		WithMatchPolicy(admissionregistrationv1.Exact).
 		WithNamespaceSelector(everything()).WithObjectSelector(everything()).
-		WithMatchConditions(condition(Governed, governed)).
+		WithMatchConditions(governed.conditions(Governed, "")...).
 		WithFailurePolicy(admissionregistrationv1.Fail).
 		WithSideEffects(admissionregistrationv1.SideEffectClassNoneOnDryRun).
 		WithTimeoutSeconds(webhookTimeoutSeconds).
@@ -113,14 +113,14 @@ func enforce(e Endpoint, governed string) *admissionregistration.ValidatingWebho
 // origin is ignored when it fails, so that a dead manager leaves the floor's answers; the enforcing entry refuses what
 // it did not stamp. Scope and need are one condition, because the API server evaluates every condition of an entry and
 // callers who are not governed must not pay for comparing objects.
-func origin(e Endpoint, governed string) *admissionregistration.MutatingWebhookApplyConfiguration {
+func origin(e Endpoint, governed shards) *admissionregistration.MutatingWebhookApplyConfiguration {
 	writes := rule{groups: []string{"*"}, versions: []string{"*"}, resources: []string{"*"},
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}}
 	return admissionregistration.MutatingWebhook().WithName(EntryOrigin).WithClientConfig(e.client(PathOrigin)).
 		WithRules(writes.webhookRule()).
 		WithMatchPolicy(admissionregistrationv1.Exact).
 		WithNamespaceSelector(everything()).WithObjectSelector(everything()).
-		WithMatchConditions(condition("governed-and-unstamped", "("+governed+") && ("+unstamped()+")")).
+		WithMatchConditions(governed.conditions("governed-and-unstamped", unstamped())...).
 		WithFailurePolicy(admissionregistrationv1.Ignore).
 		WithReinvocationPolicy(admissionregistrationv1.IfNeededReinvocationPolicy).
 		WithSideEffects(admissionregistrationv1.SideEffectClassNone).

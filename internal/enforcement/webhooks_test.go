@@ -28,6 +28,8 @@ type reviewer struct {
 
 	mu    sync.Mutex
 	calls []call
+	// held keeps the enforcing entry's answers back until it is closed; nil for none.
+	held chan struct{}
 }
 
 // call is one review.
@@ -47,7 +49,11 @@ func startReviewer(t *testing.T) *reviewer {
 		in := review.Request
 		r.mu.Lock()
 		r.calls = append(r.calls, call{path, in.UserInfo.Username, string(in.Operation), strings.TrimSuffix(in.Resource.Resource+"/"+in.SubResource, "/")})
+		held := r.held
 		r.mu.Unlock()
+		if held != nil && path == PathEnforce {
+			<-held
+		}
 		review.Response = &admissionv1.AdmissionResponse{UID: in.UID, Allowed: path != PathEnforce}
 		if path == PathEnforce {
 			review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: "NoSession", Message: "Denied: no session."}
@@ -227,7 +233,7 @@ func readsBack(t *testing.T, c *cluster) {
 	if live.Webhooks[0].Name != EntryEnforce || live.Webhooks[0].MatchConditions[0].Name != Governed {
 		t.Fatalf("the first condition of the first entry is not the scope: %+v", live.Webhooks[0])
 	}
-	got, err := ReadBack(live.Webhooks[0].MatchConditions[0].Expression)
+	got, err := ReadBack(GovernedExpressions(live.Webhooks[0].MatchConditions)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -373,7 +373,7 @@ func CheckCluster(object *v1alpha1.ClusterAgentPolicy) []policy.Problem {
 func checkSubjects(governed *v1alpha1.GovernedSubjects) []policy.Problem {
 	var problems []policy.Problem
 	check := func(path, entry string, scope enforcement.Scope) {
-		if _, err := scope.Expression(); err != nil {
+		if _, err := scope.Expressions(); err != nil {
 			problems = append(problems, policy.Problem{Field: "governed." + path, Rule: entry, Message: err.Error()})
 		}
 	}

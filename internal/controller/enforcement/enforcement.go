@@ -118,7 +118,7 @@ func (r *Scope) write(ctx context.Context, snapshot *policystore.Snapshot) Obser
 		return observed
 	}
 	observed.Problem = nil
-	if _, err := wanted.Expression(); err != nil {
+	if _, err := wanted.Expressions(); err != nil {
 		// With the last scope the configuration is still repaired, and on a first start it covers the canary.
 		wanted, observed.Problem = last, fmt.Errorf("compile the scope: %w", err)
 	}

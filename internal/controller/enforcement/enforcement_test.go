@@ -109,11 +109,11 @@ func inForce(t *testing.T) admission.Scope {
 	entry := slices.IndexFunc(configuration.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
 		return w.Name == admission.EntryEnforce
 	})
-	expression := configuration.Webhooks[entry].MatchConditions[0].Expression
-	if diff := cmp.Diff(expression, floor.Spec.MatchConditions[0].Expression); diff != "" {
+	expressions := admission.GovernedExpressions(configuration.Webhooks[entry].MatchConditions)
+	if diff := cmp.Diff(expressions, admission.GovernedExpressions(floor.Spec.MatchConditions)); diff != "" {
 		t.Errorf("webhook and floor hold different scopes (-webhook +floor):\n%s", diff)
 	}
-	scope, err := admission.ReadBack(expression)
+	scope, err := admission.ReadBack(expressions...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,24 +306,28 @@ func TestWithoutAValidPolicyTheLastScopeStays(t *testing.T) {
 	want(t, "users that a valid policy does not list", []string(nil), inForce(t).Users)
 }
 
+// Proves K-2 and K-9.
 func TestAScopeThatDoesNotFitLeavesTheLastOneInForce(t *testing.T) {
 	create(t, clusterPolicy("default"))
 	o := start(t)
 	o.step(t)
 	before := inForce(t)
-	object := clusterPolicy("big")
-	object.Spec.Profiles = nil
-	for i := range 256 {
-		object.Spec.Governed.Users = append(object.Spec.Governed.Users, v1alpha1.GovernedUser{
+	big := clusterPolicy("big")
+	big.Spec.Profiles = nil
+	for i := range 256 { // the most that one policy can list
+		big.Spec.Governed.Users = append(big.Spec.Governed.Users, v1alpha1.GovernedUser{
 			Name: fmt.Sprintf("%03d%s", i, strings.Repeat("u", 250)), SessionNamespace: "default",
 		})
 	}
-	second := object.DeepCopy()
-	second.Name = "bigger"
-	for i := range second.Spec.Governed.Users {
-		second.Spec.Governed.Users[i].Name = "x" + second.Spec.Governed.Users[i].Name
+	create(t, big)
+	for i := range 10 {
+		more := clusterPolicy(fmt.Sprintf("big-%d", i))
+		more.Spec.Profiles, more.Spec.Governed.Users = nil, slices.Clone(big.Spec.Governed.Users)
+		for j := range more.Spec.Governed.Users {
+			more.Spec.Governed.Users[j].Name = fmt.Sprintf("%d%s", i, more.Spec.Governed.Users[j].Name)
+		}
+		create(t, more)
 	}
-	create(t, object, second)
 	o.step(t)
 	want(t, "scope", before, inForce(t))
 	want(t, "conditions", []string{"Ready=False/ScopeTooLarge", "EnforcementReady=False/ScopeTooLarge", "IdentitiesConfined=True/RolesConfined", "Stalled=True/ScopeTooLarge"}, conditions(t, "big"))

@@ -125,7 +125,7 @@ func TestAScopeThatIsRefusedSaysWhy(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := tt.scope.Expression()
+			_, err := tt.scope.Expressions()
 			in := input{observation: Observation{Problem: err}, object: &v1alpha1.ClusterAgentPolicy{}}
 			ready, _ := in.ready()
 			_, enforced, _ := in.enforcementReady()

@@ -94,15 +94,15 @@ func (r *Scope) live(ctx context.Context) (admission.Scope, error) {
 	var scope admission.Scope
 	var failures []error
 	read := 0
-	for _, source := range []func(context.Context) (string, bool, error){r.webhookExpression, r.floorExpression} {
-		expression, found, err := source(ctx)
+	for _, source := range []func(context.Context) ([]string, error){r.webhookExpressions, r.floorExpressions} {
+		expressions, err := source(ctx)
 		if err != nil {
 			return admission.Scope{}, err
 		}
-		if !found {
+		if len(expressions) == 0 {
 			continue
 		}
-		part, err := admission.ReadBack(expression)
+		part, err := admission.ReadBack(expressions...)
 		if err != nil {
 			failures = append(failures, err)
 			continue
@@ -115,27 +115,25 @@ func (r *Scope) live(ctx context.Context) (admission.Scope, error) {
 	return scope, nil
 }
 
-func (r *Scope) webhookExpression(ctx context.Context) (string, bool, error) {
+func (r *Scope) webhookExpressions(ctx context.Context) ([]string, error) {
 	var configuration admissionregistrationv1.ValidatingWebhookConfiguration
 	if found, err := r.read(ctx, admission.WebhookConfiguration, &configuration); !found {
-		return "", false, err
+		return nil, err
 	}
 	for i := range configuration.Webhooks {
 		if configuration.Webhooks[i].Name == admission.EntryEnforce {
-			expression, found := governed(configuration.Webhooks[i].MatchConditions)
-			return expression, found, nil
+			return admission.GovernedExpressions(configuration.Webhooks[i].MatchConditions), nil
 		}
 	}
-	return "", false, nil
+	return nil, nil
 }
 
-func (r *Scope) floorExpression(ctx context.Context) (string, bool, error) {
+func (r *Scope) floorExpressions(ctx context.Context) ([]string, error) {
 	var floor admissionregistrationv1.ValidatingAdmissionPolicy
 	if found, err := r.read(ctx, admission.FloorAuthority, &floor); !found {
-		return "", false, err
+		return nil, err
 	}
-	expression, found := governed(floor.Spec.MatchConditions)
-	return expression, found, nil
+	return admission.GovernedExpressions(floor.Spec.MatchConditions), nil
 }
 
 func (r *Scope) read(ctx context.Context, name string, object client.Object) (bool, error) {
@@ -147,15 +145,6 @@ func (r *Scope) read(ctx context.Context, name string, object client.Object) (bo
 		return false, fmt.Errorf("read %T %s: %w", object, name, err)
 	}
 	return true, nil
-}
-
-func governed(conditions []admissionregistrationv1.MatchCondition) (string, bool) {
-	for _, condition := range conditions {
-		if condition.Name == admission.Governed {
-			return condition.Expression, true
-		}
-	}
-	return "", false
 }
 
 // join is the union of two scopes, sorted.
