@@ -119,6 +119,9 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		{"the manager gets no other token", manager, "create", "", "serviceaccounts/token", "stepbeyond-canary", "default", refuse},
 		{"the manager keeps its installation secret", manager, "get", "", "secrets", "stepbeyond-system", "stepbeyond-installation", allow},
 		{"the manager reads no Secret of anybody else", manager, "get", "", "secrets", namespace, "stepbeyond-installation", refuse},
+		{"the manager keeps agents in a priority level of their own", manager, "patch", "flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", "", "stepbeyond-agents", allow},
+		{"the manager leads agents there", manager, "create", "flowcontrol.apiserver.k8s.io", "flowschemas", "", "stepbeyond-agents", allow},
+		{"the manager leads nobody else anywhere", manager, "patch", "flowcontrol.apiserver.k8s.io", "flowschemas", "", "service-accounts", refuse},
 		{"the manager elects a leader", manager, "update", "coordination.k8s.io", "leases", "stepbeyond-system", "", allow},
 	}
 	for _, tt := range tests {

@@ -168,9 +168,9 @@ func scopeReason(err error) v1alpha1.ConditionReason {
 func (in input) governed() *v1alpha1.GovernedCounts {
 	counts := &v1alpha1.GovernedCounts{Users: int32(len(in.object.Spec.Governed.Users))}
 	for _, name := range in.namespaces {
-		if slices.Contains(in.observation.Scope.Namespaces, name) {
+		if _, enforced := slices.BinarySearch(in.observation.Scope.Namespaces, name); enforced {
 			counts.Namespaces++
-		} else if !slices.Contains(in.snapshot.Scope.Namespaces, name) {
+		} else if _, wanted := slices.BinarySearch(in.snapshot.Scope.Namespaces, name); !wanted {
 			counts.OnboardingNamespaces++
 		}
 	}

@@ -79,6 +79,7 @@ func (r *Scope) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 		return reconcile.Result{}, nil // the first snapshot is a change
 	}
 	observed := r.write(ctx, snapshot)
+	limited := r.limit(ctx, observed)
 	first := observed.Proof.Time.IsZero()
 	if !first {
 		observed = observed.with(r.Canary.Prove(ctx))
@@ -96,6 +97,9 @@ func (r *Scope) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	}
 	if observed.Problem != nil {
 		log.FromContext(ctx).Error(observed.Problem, "The wanted scope is not in force")
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
+	}
+	if !limited {
 		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	}
 	return reconcile.Result{RequeueAfter: proveEvery}, nil

@@ -306,7 +306,7 @@ func TestWithoutAValidPolicyTheLastScopeStays(t *testing.T) {
 	want(t, "users that a valid policy does not list", []string(nil), inForce(t).Users)
 }
 
-// Proves K-2 and K-9.
+// Proves K-2, K-9 and M-2.
 func TestAScopeThatDoesNotFitLeavesTheLastOneInForce(t *testing.T) {
 	create(t, clusterPolicy("default"))
 	o := start(t)
@@ -333,6 +333,9 @@ func TestAScopeThatDoesNotFitLeavesTheLastOneInForce(t *testing.T) {
 	want(t, "conditions", []string{"Ready=False/ScopeTooLarge", "EnforcementReady=False/ScopeTooLarge", "IdentitiesConfined=True/RolesConfined", "Stalled=True/ScopeTooLarge"}, conditions(t, "big"))
 	if _, proven := o.scope.State.Proven(); !proven {
 		t.Error("the last scope is in force and proven")
+	}
+	if user := big.Spec.Governed.Users[0].Name; o.scope.State.EnforcesUser(user) {
+		t.Errorf("%s is not enforced", user)
 	}
 }
 

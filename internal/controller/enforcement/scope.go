@@ -30,7 +30,7 @@ func (r *Scope) wanted(ctx context.Context, snapshot *policystore.Snapshot, last
 	}
 	held := admission.Scope{}
 	for _, namespace := range last.Namespaces {
-		if slices.Contains(snapshot.Released, namespace) || slices.Contains(snapshot.Scope.Namespaces, namespace) {
+		if _, named := slices.BinarySearch(snapshot.Scope.Namespaces, namespace); named || slices.Contains(snapshot.Released, namespace) {
 			continue
 		}
 		exists, err := r.namespaceExists(ctx, namespace)

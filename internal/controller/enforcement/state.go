@@ -14,7 +14,7 @@ const staleAfter = 3 * proveEvery
 
 // Observation is what is known about the enforcement at one moment. It is immutable.
 type Observation struct {
-	// Scope in force in the API server.
+	// Scope in force in the API server; its lists are sorted.
 	Scope admission.Scope
 	// Problem is why the wanted scope is not the one in force; nil when it is.
 	Problem error
@@ -65,8 +65,8 @@ func (s *State) Proven() (time.Time, bool) {
 // EnforcesServiceAccount tells whether the scope in force covers the ServiceAccount.
 func (s *State) EnforcesServiceAccount(namespace, name string) bool {
 	scope := s.Current().Scope
-	return slices.Contains(scope.Namespaces, namespace) &&
-		!slices.Contains(scope.Exempt, admission.ServiceAccount{Namespace: namespace, Name: name})
+	_, listed := slices.BinarySearch(scope.Namespaces, namespace)
+	return listed && !slices.Contains(scope.Exempt, admission.ServiceAccount{Namespace: namespace, Name: name})
 }
 
 // EnforcesUser tells whether the scope in force covers the user.
