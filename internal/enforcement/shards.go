@@ -114,7 +114,7 @@ func cut(groups []group, limit int) shards {
 			current, size = shard{from: g.key}, 0
 		}
 		if size == 0 {
-			// The upper bound is added with a name of its own length to what is measured above.
+			// What an upper bound needs beside its name; the name is counted above.
 			size = len(shard{from: current.from, before: "x"}.expression(""))
 		}
 		current.users = append(current.users, g.users...)
