@@ -2,10 +2,8 @@ package enforcement
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -53,12 +51,12 @@ func TestOnboardingEntries(t *testing.T) {
 	const (
 		validating = "validating onboarding.stepbeyond.dev https://127.0.0.1:9443/onboarding"
 		mutating   = "mutating onboarding.stepbeyond.dev https://127.0.0.1:9443/origin"
-		of         = `has(request.userInfo.username) && request.userInfo.username.startsWith("system:serviceaccount:") && request.userInfo.username.split(":")[2] in `
 	)
 	condition := func(name, expression string) *admissionregistration.MatchConditionApplyConfiguration {
 		return condition(name, expression)
 	}
 	controller := ServiceAccount{Namespace: "trial", Name: "controller"}
+	watched := shard{namespaces: []string{"beta", "trial"}, exempt: []string{controller.Username()}}
 	for _, tt := range []struct {
 		name              string
 		watched, enforced Scope
@@ -69,16 +67,8 @@ func TestOnboardingEntries(t *testing.T) {
 		{"namespaces are watched, but for exempt ServiceAccounts in them that show their credential",
 			Scope{Namespaces: []string{"trial", "shop", "beta"}, Users: []string{"oidc:bot"}, Exempt: []ServiceAccount{controller, {Namespace: "shop", Name: "exempt"}}}, shopScope,
 			map[string][]*admissionregistration.MatchConditionApplyConfiguration{
-				validating: {
-					condition("onboarding", of+`["beta","trial"]`),
-					condition("not-exempt-0", `!(has(request.userInfo.username) && request.userInfo.username in ["system:serviceaccount:trial:controller"]`+
-						` && has(request.userInfo.extra) && "authentication.kubernetes.io/credential-id" in request.userInfo.extra)`),
-				},
-				mutating: {
-					condition("governed-and-unstamped", "("+of+`["beta","trial"]`+") && ("+unstamped()+")"),
-					condition("not-exempt-0", `!(has(request.userInfo.username) && request.userInfo.username in ["system:serviceaccount:trial:controller"]`+
-						` && has(request.userInfo.extra) && "authentication.kubernetes.io/credential-id" in request.userInfo.extra)`),
-				},
+				validating: {condition("onboarding", watched.expression(""))},
+				mutating:   {condition("governed-and-unstamped", watched.expression(unstamped()))},
 			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,27 +83,24 @@ func TestOnboardingEntries(t *testing.T) {
 	}
 }
 
-func TestFiveThousandWatchedNamespacesAreCutIntoDisjointEntries(t *testing.T) {
-	var namespaces []string
-	for i := range 5000 {
-		namespaces = append(namespaces, fmt.Sprintf("%s-%04d", strings.Repeat("n", 58), i))
-	}
-	parts := fitting(namespaces)
-	if joined := slices.Concat(parts...); !slices.Equal(joined, namespaces) {
-		t.Errorf("%d of %d namespaces are in a part, or their order changed", len(joined), len(namespaces))
-	}
-	for _, part := range parts {
-		if n := utf8.RuneCountInString(celLiteral(part)); n > MaxScopeCodePoints {
-			t.Errorf("a part of %d code points", n)
+func TestWatchedNamespacesThatDoNotFitAreLeftOut(t *testing.T) {
+	for _, n := range []int{5000, 10_000, 100_000} {
+		var namespaces []string
+		for i := range n {
+			namespaces = append(namespaces, fmt.Sprintf("%s-%05d", strings.Repeat("n", 57), i))
 		}
-	}
-	entries := entriesOf(t, Scope{Namespaces: namespaces}, Scope{})
-	if len(entries) != 2*len(parts) || len(parts) < 5 {
-		t.Errorf("%d entries of %d parts", len(entries), len(parts))
-	}
-	for name, conditions := range entries {
-		if n := utf8.RuneCountInString(*conditions[0].Expression); n > 100_000 {
-			t.Errorf("%s: an expression of %d code points", name, n)
+		parts, kept := watchedShards(Scope{Namespaces: namespaces}, Scope{}), 0
+		for _, part := range parts {
+			kept += len(part.namespaces)
+			if size := len(part.expression("")); size > maxShardBytes {
+				t.Errorf("%d namespaces: an expression of %d bytes", n, size)
+			}
+		}
+		if want := min(n, 5000); kept < want || len(parts) > MaxShards {
+			t.Errorf("%d namespaces: %d are watched in %d shards", n, kept, len(parts))
+		}
+		if entries := entriesOf(t, Scope{Namespaces: namespaces}, Scope{}); len(entries) != 2 {
+			t.Errorf("%d namespaces: %d entries", n, len(entries))
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (s Scope) shards() (shards, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	parts := cut(s.groups(), maxShardBytes)
+	parts := cut(s.withCanary().groups(), maxShardBytes)
 	entries := 0
 	for _, part := range parts {
 		entries += len(part.users) + len(part.namespaces) + len(part.exempt)
@@ -76,13 +76,18 @@ func (s Scope) shards() (shards, error) {
 	return parts, nil
 }
 
+func (s Scope) withCanary() Scope {
+	s.Namespaces = append(slices.Clone(s.Namespaces), CanaryNamespace)
+	return s
+}
+
 // groups are sorted by key, without duplicates.
 func (s Scope) groups() []group {
 	byKey := map[string]group{}
 	for _, user := range s.Users {
 		byKey[user] = group{key: user, users: []string{user}}
 	}
-	for _, namespace := range append(slices.Clone(s.Namespaces), CanaryNamespace) {
+	for _, namespace := range s.Namespaces {
 		key := firstServiceAccount(namespace)
 		byKey[key] = group{key: key, namespaces: []string{namespace}}
 	}

@@ -81,7 +81,7 @@ var (
 )
 
 // normal is the scope as it is read back.
-func (s Scope) normal() Scope { return must(cut(s.groups(), 1<<30)[0].scope()) }
+func (s Scope) normal() Scope { return must(cut(s.withCanary().groups(), 1<<30)[0].scope()) }
 
 func must[T any](value T, err error) T {
 	if err != nil {
@@ -97,7 +97,7 @@ func TestShardsAreDisjointAndTheirUnionIsTheScope(t *testing.T) {
 	most := 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnScopes.Draw(t, "scope")
-		parts := cut(s.groups(), rapid.IntRange(400, 520).Draw(t, "bytes of a shard"))
+		parts := cut(s.withCanary().groups(), rapid.IntRange(400, 520).Draw(t, "bytes of a shard"))
 		most = max(most, len(parts))
 		before := ""
 		var whole shard
@@ -160,7 +160,7 @@ func TestAShardedScopeReadsBackWhereverItWasCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawnScopes.Draw(t, "scope")
 		var expressions []string
-		for _, part := range cut(s.groups(), rapid.IntRange(400, 520).Draw(t, "bytes of a shard")) {
+		for _, part := range cut(s.withCanary().groups(), rapid.IntRange(400, 520).Draw(t, "bytes of a shard")) {
 			expressions = append(expressions, part.expression(""))
 		}
 		got, err := ReadBack(expressions...)
