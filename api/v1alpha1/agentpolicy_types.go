@@ -11,6 +11,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=apol,categories=stepbeyond
+// +kubebuilder:metadata:annotations="stepbeyond.dev/schema-revision=1"
 // +kubebuilder:printcolumn:name="Profile",type=string,JSONPath=`.status.profile`
 // +kubebuilder:printcolumn:name="Tier",type=string,JSONPath=`.status.modelTier`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.initiativeMode`

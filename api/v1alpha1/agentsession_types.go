@@ -11,6 +11,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=asess,categories=stepbeyond
+// +kubebuilder:metadata:annotations="stepbeyond.dev/schema-revision=1"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",fieldPath=".metadata",message="name: has at most 63 characters, because it is a label of the session's grants"
 // +kubebuilder:printcolumn:name="User",type=string,JSONPath=`.spec.userName`
 // +kubebuilder:printcolumn:name="Tier",type=string,JSONPath=`.spec.modelTier`

@@ -9,6 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=capol,categories=stepbeyond
+// +kubebuilder:metadata:annotations="stepbeyond.dev/schema-revision=1"
 // +kubebuilder:printcolumn:name="Baseline",type=string,JSONPath=`.spec.baselineVersion`
 // +kubebuilder:printcolumn:name="Namespaces",type=integer,JSONPath=`.status.governed.namespaces`
 // +kubebuilder:printcolumn:name="Onboarding",type=integer,JSONPath=`.status.governed.onboardingNamespaces`

@@ -40,16 +40,25 @@ type Configuration struct {
 // scope of any size is one write of each object, so within an object a change of scope is atomic; between them a new
 // identity meets the floor first, and one that leaves keeps the webhook longest.
 func Apply(ctx context.Context, c client.Client, cfg Configuration) error {
-	floor, err := Floor(cfg.Scope, cfg.Catalogue, cfg.Version)
+	objects, err := cfg.Objects()
 	if err != nil {
 		return err
+	}
+	return apply(ctx, c, objects)
+}
+
+// Objects are the floor, then the mutating, then the validating webhook configuration. Without an error all of it compiles.
+func (cfg Configuration) Objects() ([]Object, error) {
+	floor, err := Floor(cfg.Scope, cfg.Catalogue, cfg.Version)
+	if err != nil {
+		return nil, err
 	}
 	webhooks, err := Webhooks(cfg.Scope, cfg.Endpoint, cfg.Manager)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	withOnboarding(webhooks, cfg.Watched, cfg.Scope, cfg.Endpoint)
-	return apply(ctx, c, append(floor, webhooks...))
+	return append(floor, webhooks...), nil
 }
 
 func apply(ctx context.Context, c client.Client, objects []Object) error {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +22,6 @@ import (
 const (
 	// probeName is the only name under which the canary may write in its own namespace, and only as a dry run.
 	probeName = "probe"
-	// tokenSeconds is the shortest life that the API server gives a token.
-	tokenSeconds = 600
 	// probeTimeout bounds one probe; a webhook that does not answer takes webhookTimeoutSeconds of it.
 	probeTimeout = 10 * time.Second
 	// awaitInterval is short against the second or two in which an API server notices a changed configuration.
@@ -45,6 +44,8 @@ const (
 
 // Failure is an enforcer that did not refuse its probe. Prove joins one for each.
 type Failure struct {
+	// Address is the host:port of the API server that answered.
+	Address string
 	// Enforcer is EntryEnforce or the name of a floor policy.
 	Enforcer string
 	Answer   Answer
@@ -53,7 +54,7 @@ type Failure struct {
 }
 
 func (f *Failure) Error() string {
-	text := fmt.Sprintf("%s is not proven: canary request: %s", f.Enforcer, f.Answer)
+	text := fmt.Sprintf("%s is not proven: canary request to %s: %s", f.Enforcer, f.Address, f.Answer)
 	if f.Err != nil {
 		text += ": " + f.Err.Error()
 	}
@@ -62,26 +63,42 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Proof says what refused the canary at Time.
+// Proof says what refused the canary at Time. It is as good as that of the worst API server.
 type Proof struct {
 	WebhookProven bool
 	FloorProven   bool
 	// FloorPolicies counts the policies of the floor that refused their probe; 3 have one.
 	FloorPolicies int
-	Time          time.Time
+	// Time is when the first request was sent.
+	Time time.Time
+	// Servers are the API servers that were asked, sorted by address; none without a token or their addresses.
+	Servers []ServerProof
+}
+
+// ServerProof is what one API server proved.
+type ServerProof struct {
+	// Address is host:port.
+	Address                    string
+	WebhookProven, FloorProven bool
+	floorPolicies              int
 }
 
 // Canary proves that the API server enforces: as the ServiceAccount stepbeyond-canary/canary, which is always governed
 // and has no session, it sends dry-run requests that its RBAC allows and that one enforcer each must refuse. The
 // policies against impersonation and stamp changes have no probe: the first needs the right to impersonate, the second
-// an object that stays. Methods may be called concurrently.
+// an object that stays. Each API server is asked, because each has a view of the configuration of its own. Methods may be
+// called concurrently.
 type Canary struct {
+	// Servers finds the API servers beside the configured one. Omitted: there are none.
+	Servers Servers
+
 	manager  typedcorev1.CoreV1Interface
 	identity *rest.Config // where the API server is, without an identity
 
-	mu     sync.Mutex
-	client typedcorev1.CoreV1Interface // as the canary
-	renew  time.Time
+	mu      sync.Mutex
+	token   string
+	renew   time.Time
+	clients map[string]typedcorev1.CoreV1Interface // as the canary with this token, by address
 }
 
 // NewCanary uses cfg, the manager's, to ask for the canary's tokens and to find the API server.
@@ -97,24 +114,45 @@ func NewCanary(cfg *rest.Config) (*Canary, error) {
 	return &Canary{manager: manager, identity: identity}, nil
 }
 
-// Prove sends each probe once. The error joins one *Failure for each enforcer that did not refuse its probe as it
-// should; without a token it is that one error, and nothing is proven.
+// Prove sends each probe once to every API server. The error joins one *Failure for each enforcer of each server that
+// did not refuse its probe as it should; without a token or the servers' addresses it is that one error, and nothing is
+// proven.
 func (c *Canary) Prove(ctx context.Context) (Proof, error) {
 	proof := Proof{Time: time.Now()}
-	client, err := c.authenticated(ctx)
+	clients, err := c.authenticated(ctx)
 	if err != nil {
 		return proof, err
 	}
-	proof.WebhookProven, proof.FloorProven = true, true
+	addresses := slices.Sorted(maps.Keys(clients))
+	servers, failures := make([]ServerProof, len(addresses)), make([][]error, len(addresses))
+	var asked sync.WaitGroup
+	for i, address := range addresses {
+		asked.Go(func() { servers[i], failures[i] = c.ask(ctx, address, clients[address]) })
+	}
+	asked.Wait()
+	proof.Servers, proof.WebhookProven, proof.FloorProven = servers, true, true
+	proof.FloorPolicies = servers[0].floorPolicies
+	for _, s := range servers {
+		proof.WebhookProven = proof.WebhookProven && s.WebhookProven
+		proof.FloorProven = proof.FloorProven && s.FloorProven
+		proof.FloorPolicies = min(proof.FloorPolicies, s.floorPolicies)
+	}
+	return proof, errors.Join(slices.Concat(failures...)...)
+}
+
+// ask sends each probe to one API server.
+func (c *Canary) ask(ctx context.Context, address string, client typedcorev1.CoreV1Interface) (ServerProof, []error) {
+	proof := ServerProof{Address: address, WebhookProven: true, FloorProven: true}
 	var failures []error
 	for _, p := range probes {
 		failure := p.run(ctx, client)
 		if failure == nil {
 			if p.enforcer != EntryEnforce {
-				proof.FloorPolicies++
+				proof.floorPolicies++
 			}
 			continue
 		}
+		failure.Address = address
 		if apierrors.IsUnauthorized(failure.Err) {
 			c.forget()
 		}
@@ -125,7 +163,7 @@ func (c *Canary) Prove(ctx context.Context) (Proof, error) {
 			proof.FloorProven = false
 		}
 	}
-	return proof, errors.Join(failures...)
+	return proof, failures
 }
 
 // Await proves again and again until everything is proven, and returns the last answer when within has passed: API
@@ -146,38 +184,6 @@ func (c *Canary) Await(ctx context.Context, within time.Duration) (Proof, error)
 		case <-time.After(awaitInterval):
 		}
 	}
-}
-
-// authenticated is a client with the canary's token, which is used for half of its life.
-func (c *Canary) authenticated(ctx context.Context) (typedcorev1.CoreV1Interface, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if c.client != nil && now.Before(c.renew) {
-		return c.client, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
-	answer, err := c.manager.ServiceAccounts(canaryAccount.Namespace).CreateToken(ctx, canaryAccount.Name, request, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("token of ServiceAccount %s/%s: %w", canaryAccount.Namespace, canaryAccount.Name, err)
-	}
-	cfg := rest.CopyConfig(c.identity)
-	cfg.BearerToken = answer.Status.Token
-	client, err := typedcorev1.NewForConfig(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("client of the canary: %w", err)
-	}
-	c.client, c.renew = client, now.Add(answer.Status.ExpirationTimestamp.Sub(now)/2)
-	return client, nil
-}
-
-// forget drops a token that the API server does not know any more, for example because the ServiceAccount was made anew.
-func (c *Canary) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.client = nil
 }
 
 // probe is one dry-run request and who must refuse it.

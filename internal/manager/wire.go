@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -29,6 +28,7 @@ import (
 // parts are what webhooks and controllers share.
 type parts struct {
 	mgr          ctrl.Manager
+	direct       client.WithWatch // past any cache
 	installation *certs.Installation
 	store        *policystore.Store
 	sessions     *identity.Resolver
@@ -53,8 +53,9 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, installation *
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
-		return fmt.Errorf("make the client of the grant protocol: %w", err)
+		return fmt.Errorf("make the client that reads and watches past any cache: %w", err)
 	}
+	p.direct = direct
 	p.protocol = &grant.Protocol{
 		Client: direct, Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(),
 		Key: installation.DigestKey, Now: time.Now,
@@ -113,20 +114,25 @@ func (p *parts) addControllers(ctx context.Context, options Options) error {
 	if endpoint.URL == "" {
 		endpoint.ServiceNamespace, endpoint.ServiceName = systemNamespace, serviceName
 	}
-	metric, releases := enforcementcontroller.NewMetric(), enforcementcontroller.NewReleasesMetric()
-	for _, collector := range []prometheus.Collector{metric, releases} {
-		if err := metrics.Registry.Register(collector); err != nil {
-			return fmt.Errorf("register enforcement metric: %w", err)
-		}
+	releases := enforcementcontroller.NewReleasesMetric()
+	if err := metrics.Registry.Register(releases); err != nil {
+		return fmt.Errorf("register the metric of released namespaces: %w", err)
 	}
 	c, live, recorder := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.mgr.GetEventRecorder("stepbeyond")
 	allowed := &roles.Roles{Reader: c}
+	canary.Servers = enforcement.PublishedServers{Live: live}
+	watchdog, err := p.watchdog()
+	if err != nil {
+		return err
+	}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		p.store, allowed,
 		&enforcementcontroller.Scope{
-			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: endpoint, Manager: self, State: p.state, Metric: metric,
+			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: endpoint, Manager: self, State: p.state,
+			Guard: watchdog.Guard, Alarm: watchdog.Alarm,
 			Releases: &enforcementcontroller.Releases{Client: c, Recorder: recorder, Metric: releases},
 		},
+		watchdog,
 		&enforcementcontroller.Status{Client: c, Store: p.store, State: p.state, Roles: allowed, Recorder: recorder},
 		&agentpolicy.Status{Client: c, Store: p.store},
 		&agentsession.Birth{Client: c, Live: live, Store: p.store, Recorder: recorder},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -50,8 +49,10 @@ type Scope struct {
 	Manager string
 	// State receives every observation.
 	State *State
-	// Metric is what NewMetric returns; the caller registers it.
-	Metric *prometheus.GaugeVec
+	// Guard writes the objects.
+	Guard *admission.Guard
+	// Alarm tells of what others changed. The caller registers its metrics.
+	Alarm *Alarm
 	// Releases is told of every write. Omitted, nobody is.
 	Releases *Releases
 }
@@ -64,6 +65,7 @@ func (r *Scope) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("enforcement-scope").
 		WatchesRawSource(trigger.On(r.Store.Changed(), trigger.One)).
+		WatchesRawSource(trigger.On(r.State.Repaired(), trigger.One)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up enforcement scope: %w", err)
@@ -91,7 +93,7 @@ func (r *Scope) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 		observed.Repairing = false
 		r.State.publish(observed)
 	}
-	r.report(observed.Proof)
+	r.Alarm.Metrics.proof(observed.Proof)
 	if observed.Failure != nil {
 		log.FromContext(ctx).Info("Enforcement is not proven", "failure", describe(observed.Failure))
 	}
@@ -142,9 +144,17 @@ func (r *Scope) apply(ctx context.Context, snapshot *policystore.Snapshot, scope
 	if err != nil {
 		return fmt.Errorf("catalogue of the floor: %w", err)
 	}
-	err = admission.Apply(ctx, r.Client, admission.Configuration{
-		Scope: scope, Watched: admission.Scope{Namespaces: snapshot.Onboarding, Exempt: snapshot.Scope.Exempt}, Endpoint: r.Endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: version,
-	})
+	objects, err := admission.Configuration{
+		Scope: scope, Watched: admission.Scope{Namespaces: snapshot.Onboarding, Exempt: snapshot.Scope.Exempt},
+		Endpoint: r.Endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: version,
+	}.Objects()
+	if err != nil {
+		return fmt.Errorf("put the scope into force: %w", err)
+	}
+	repairs, err := r.Guard.Put(ctx, objects)
+	for _, repair := range repairs {
+		r.Alarm.repaired(ctx, repair, 0)
+	}
 	if err != nil {
 		return fmt.Errorf("put the scope into force: %w", err)
 	}

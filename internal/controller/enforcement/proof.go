@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,20 +50,38 @@ func (in input) enforcementReady() (metav1.ConditionStatus, v1alpha1.ConditionRe
 	case o.Proof.Time.IsZero():
 		return metav1.ConditionUnknown, v1alpha1.ReasonNotProvenYet, "No canary request was answered since the manager started."
 	case o.Failure == nil:
-		return metav1.ConditionTrue, v1alpha1.ReasonCanaryDenied, "Webhook and floor refused the canary requests."
+		return metav1.ConditionTrue, v1alpha1.ReasonCanaryDenied, o.provenBy()
 	default:
 		return metav1.ConditionFalse, failureReason(o.Failure), describe(o.Failure)
 	}
 }
 
+// provenBy is the sentence about a good proof, and about what was repaired before it.
+func (o Observation) provenBy() string {
+	sentence := "Webhook and floor refused the canary requests"
+	if servers := len(o.Proof.Servers); servers > 1 {
+		sentence += fmt.Sprintf(" on each of %d API servers", servers)
+	}
+	if o.Repair != nil {
+		sentence += fmt.Sprintf(". Last repair at %s: %s", o.Repair.Done.UTC().Format(time.RFC3339), o.Repair)
+	}
+	return sentence + "."
+}
+
 // failureReason is the gravest: a request that was let through before one that was not answered as it should.
 func failureReason(err error) v1alpha1.ConditionReason {
 	reason := v1alpha1.ReasonCanaryFailed
+	if unproven, is := errors.AsType[*Unproven](err); is {
+		if unproven.Repair.ofWebhook() {
+			return v1alpha1.ReasonWebhookMissing
+		}
+		return v1alpha1.ReasonFloorMissing
+	}
 	for _, failure := range failures(err) {
 		switch {
 		case failure.Answer == admission.AnswerAllowed:
 			return v1alpha1.ReasonCanaryAdmitted
-		case failure.Enforcer == admission.EntryEnforce && failure.Err != nil && strings.Contains(failure.Err.Error(), "x509:"):
+		case failure.Enforcer == admission.EntryEnforce && answered(failure.Err) && strings.Contains(failure.Err.Error(), "x509:"):
 			reason = v1alpha1.ReasonCertificateNotServed
 		}
 	}
@@ -87,14 +106,28 @@ func failures(err error) []*admission.Failure {
 	return nil
 }
 
-// describe says which enforcers are not proven. What the API server answered is left out but for its reason: when it
-// cannot reach a webhook its answer holds the webhook's secret path.
+// answered is true for an error that the API server sent, and false for one on the way to it.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}
+
+// describe says which enforcers are not proven, and at which API server. What the API server answered is left out but
+// for its reason: when it cannot reach a webhook its answer holds the webhook's secret path.
 func describe(err error) string {
+	if unproven, is := errors.AsType[*Unproven](err); is {
+		return unproven.Error() + "."
+	}
 	var parts []string
 	for _, failure := range failures(err) {
 		part := fmt.Sprintf("%s: %s", failure.Enforcer, failure.Answer)
 		if reason := apierrors.ReasonForError(failure.Err); reason != metav1.StatusReasonUnknown {
 			part += fmt.Sprintf(" (%s)", reason)
+		} else if failure.Err != nil && !answered(failure.Err) {
+			part += fmt.Sprintf(" (%s)", failure.Err)
+		}
+		if failure.Address != "" {
+			part += " at " + failure.Address
 		}
 		parts = append(parts, part)
 	}

@@ -2,9 +2,12 @@ package enforcement
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
 )
@@ -26,7 +29,20 @@ type Observation struct {
 	Repairing bool
 	// LastProven is when everything was proven last; zero for never since the start.
 	LastProven time.Time
+	// Repair is the last one of the last hour; nil for none.
+	Repair *Repair
 }
+
+// Repair is what had to be put right in the enforcement, and when it was.
+type Repair struct {
+	admission.Repair
+	Done time.Time
+}
+
+// Unproven is the failure of an observation whose proof is older than the repair of an enforcer.
+type Unproven struct{ Repair *Repair }
+
+func (u *Unproven) Error() string { return u.Repair.String() + "; it is not proven again yet" }
 
 func (o Observation) proven() bool { return !o.Proof.Time.IsZero() && o.Failure == nil }
 
@@ -45,6 +61,8 @@ type State struct {
 
 	mu        sync.Mutex
 	listeners []chan struct{}
+	repairs   []chan struct{}
+	repair    *Repair
 }
 
 // Current returns the newest observation.
@@ -82,15 +100,68 @@ func (s *State) Changed() <-chan struct{} {
 	return listener
 }
 
+// Repaired returns a channel that receives after each repair.
+func (s *State) Repaired() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	listener := make(chan struct{}, 1)
+	s.repairs = append(s.repairs, listener)
+	return listener
+}
+
+// repaired takes back what was proven before the repair.
+func (s *State) repaired(repair admission.Repair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.repair = &Repair{Repair: repair, Done: time.Now()}
+	s.set(s.Current())
+	tell(s.repairs)
+}
+
 func (s *State) publish(next Observation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.set(next)
+}
+
+func (s *State) set(next Observation) {
 	before := s.Current()
+	next = next.after(s.repair)
 	s.current.Store(&next)
-	if same(&before, &next) {
-		return
+	if !same(&before, &next) {
+		tell(s.listeners)
 	}
-	for _, listener := range s.listeners {
+}
+
+// repairTold is how long a repair stays in the status.
+const repairTold = time.Hour
+
+// after is the observation as the repair leaves it: a proof that began before it proves nothing of what was repaired.
+func (o Observation) after(repair *Repair) Observation {
+	o.Repair = nil
+	if repair == nil || time.Since(repair.Done) > repairTold {
+		return o
+	}
+	o.Repair = repair
+	if !repair.ofEnforcer() || o.Proof.Time.IsZero() || o.Proof.Time.After(repair.Done) {
+		return o
+	}
+	o.Failure, o.Repairing = &Unproven{Repair: repair}, true
+	if repair.ofWebhook() {
+		o.Proof.WebhookProven = false
+	} else {
+		o.Proof.FloorProven = false
+	}
+	return o
+}
+
+// ofEnforcer is false for a custom resource definition, whose loss opens nothing.
+func (r *Repair) ofEnforcer() bool { return r.Group == admissionregistrationv1.GroupName }
+
+func (r *Repair) ofWebhook() bool { return strings.HasSuffix(r.Kind, "WebhookConfiguration") }
+
+func tell(listeners []chan struct{}) {
+	for _, listener := range listeners {
 		select {
 		case listener <- struct{}{}:
 		default:
@@ -103,6 +174,6 @@ func same(a, b *Observation) bool {
 	return a.Proof.Time.IsZero() == b.Proof.Time.IsZero() && a.proven() == b.proven() && a.Repairing == b.Repairing &&
 		a.Proof.WebhookProven == b.Proof.WebhookProven && a.Proof.FloorProven == b.Proof.FloorProven &&
 		a.Proof.FloorPolicies == b.Proof.FloorPolicies &&
-		(a.Problem == nil) == (b.Problem == nil) && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) &&
+		(a.Problem == nil) == (b.Problem == nil) && a.Repair == b.Repair && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) &&
 		slices.Equal(a.Scope.Users, b.Scope.Users) && slices.Equal(a.Scope.Exempt, b.Scope.Exempt)
 }

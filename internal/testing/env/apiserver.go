@@ -44,7 +44,7 @@ func (e *Env) StartAPIServer(ctx context.Context, name string) (*APIServer, erro
 		"--tls-cert-file="+e.path("apiserver", "apiserver.crt"),
 		"--tls-private-key-file="+e.path("apiserver", "apiserver.key"),
 		"--audit-log-path="+s.auditLog(),
-		"--endpoint-reconciler-type=none", // the first has the address of this one in the Service kubernetes
+		"--endpoint-reconciler-type=none", // one address is published once, whatever the ports
 	)
 	return s, s.Start(ctx)
 }

@@ -69,6 +69,8 @@ func (e *Env) configurePlane(plane *envtest.Environment, opts Options) error {
 		// envtest switches the ServiceAccount plugin off, because without controllers nobody makes default ServiceAccounts.
 		api.Configure().Disable("disable-admission-plugins")
 	}
+	// It would publish an address of the machine in the Service kubernetes, and it listens on the loopback interface.
+	api.Configure().Set("endpoint-reconciler-type", "none")
 	extra := opts.APIServerArgs
 	if opts.Audit {
 		audit, err := e.auditArgs()
