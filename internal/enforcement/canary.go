@@ -63,6 +63,12 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
+// Answered is false for a request that ended on the way to the API server or back.
+func (f *Failure) Answered() bool {
+	var status apierrors.APIStatus
+	return f.Err == nil || errors.As(f.Err, &status)
+}
+
 // Proof says what refused the canary at Time. It is as good as that of the worst API server.
 type Proof struct {
 	WebhookProven bool
@@ -144,8 +150,12 @@ func (c *Canary) Prove(ctx context.Context) (Proof, error) {
 func (c *Canary) ask(ctx context.Context, address string, client typedcorev1.CoreV1Interface) (ServerProof, []error) {
 	proof := ServerProof{Address: address, WebhookProven: true, FloorProven: true}
 	var failures []error
+	var unreachable error
 	for _, p := range probes {
-		failure := p.run(ctx, client)
+		failure := &Failure{Enforcer: p.enforcer, Answer: AnswerFailed, Err: unreachable}
+		if unreachable == nil {
+			failure = p.run(ctx, client)
+		}
 		if failure == nil {
 			if p.enforcer != EntryEnforce {
 				proof.floorPolicies++
@@ -153,6 +163,9 @@ func (c *Canary) ask(ctx context.Context, address string, client typedcorev1.Cor
 			continue
 		}
 		failure.Address = address
+		if !failure.Answered() {
+			unreachable = failure.Err // what comes next would wait as long
+		}
 		if apierrors.IsUnauthorized(failure.Err) {
 			c.forget()
 		}

@@ -42,10 +42,15 @@ func start(t *testing.T) *operator {
 	o := &operator{store: &policystore.Store{Reader: k8s}, roles: &roles.Roles{Reader: k8s}, events: events.NewFakeRecorder(32)}
 	o.readRoles(t)
 	state := &enforcement.State{}
+	guard, err := admission.NewGuard(k8s, k8s)
+	if err != nil {
+		t.Fatal(err)
+	}
 	o.scope = &enforcement.Scope{
 		Client: k8s, Live: k8s, Store: o.store, Canary: canary, Endpoint: endpoint, Manager: manager, State: state,
-		Metric:   enforcement.NewMetric(),
 		Releases: &enforcement.Releases{Client: k8s, Recorder: o.events, Metric: enforcement.NewReleasesMetric()},
+		Guard:    guard,
+		Alarm:    &enforcement.Alarm{Policies: k8s, Recorder: o.events, Metrics: enforcement.NewMetrics(), State: state},
 	}
 	o.status = &enforcement.Status{Client: k8s, Store: o.store, State: state, Roles: o.roles, Recorder: o.events}
 	return o
@@ -417,7 +422,7 @@ func age(t *testing.T, name string, by time.Duration) {
 // metric is the gauge for webhook and floor.
 func metric(o *operator) []float64 {
 	return []float64{
-		testutil.ToFloat64(o.scope.Metric.WithLabelValues("webhook")), testutil.ToFloat64(o.scope.Metric.WithLabelValues("floor")),
+		testutil.ToFloat64(o.scope.Alarm.Metrics.Proven.WithLabelValues("webhook")), testutil.ToFloat64(o.scope.Alarm.Metrics.Proven.WithLabelValues("floor")),
 	}
 }
 

@@ -23,10 +23,12 @@ import (
 )
 
 var (
+	// cluster is the control plane that the tests share.
+	cluster *env.Env
 	// kubeconfig of an administrator, who stands for the manager.
 	kubeconfig *rest.Config
 	// k8s reads and writes past any cache.
-	k8s client.Client
+	k8s client.WithWatch
 	// answering decides whether the webhook server answers; a test that sets it to false sets it back.
 	answering atomic.Bool
 	endpoint  admission.Endpoint
@@ -38,7 +40,7 @@ const manager = "admin"
 func TestMain(m *testing.M) { env.Main(m, prepare) }
 
 func prepare(ctx context.Context, plane *env.Env) (err error) {
-	kubeconfig = plane.Admin()
+	cluster, kubeconfig = plane, plane.Admin()
 	if k8s, err = plane.Client(); err != nil {
 		return err
 	}

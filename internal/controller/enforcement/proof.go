@@ -81,7 +81,7 @@ func failureReason(err error) v1alpha1.ConditionReason {
 		switch {
 		case failure.Answer == admission.AnswerAllowed:
 			return v1alpha1.ReasonCanaryAdmitted
-		case failure.Enforcer == admission.EntryEnforce && answered(failure.Err) && strings.Contains(failure.Err.Error(), "x509:"):
+		case failure.Enforcer == admission.EntryEnforce && failure.Err != nil && failure.Answered() && strings.Contains(failure.Err.Error(), "x509:"):
 			reason = v1alpha1.ReasonCertificateNotServed
 		}
 	}
@@ -106,12 +106,6 @@ func failures(err error) []*admission.Failure {
 	return nil
 }
 
-// answered is true for an error that the API server sent, and false for one on the way to it.
-func answered(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status)
-}
-
 // describe says which enforcers are not proven, and at which API server. What the API server answered is left out but
 // for its reason: when it cannot reach a webhook its answer holds the webhook's secret path.
 func describe(err error) string {
@@ -123,7 +117,7 @@ func describe(err error) string {
 		part := fmt.Sprintf("%s: %s", failure.Enforcer, failure.Answer)
 		if reason := apierrors.ReasonForError(failure.Err); reason != metav1.StatusReasonUnknown {
 			part += fmt.Sprintf(" (%s)", reason)
-		} else if failure.Err != nil && !answered(failure.Err) {
+		} else if !failure.Answered() {
 			part += fmt.Sprintf(" (%s)", failure.Err)
 		}
 		if failure.Address != "" {

@@ -1,6 +1,7 @@
 package enforcement
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type Watchdog struct {
 	Watching client.WithWatch
 	Guard    *admission.Guard
 	Alarm    *Alarm
+	// MostWait bounds the wait before the next repair of an object that is changed again and again. Omitted: 30 s.
+	MostWait time.Duration
 
 	repairs *flowcontrol.Backoff
 	mu      sync.Mutex
@@ -45,7 +48,7 @@ type Watchdog struct {
 
 // SetupWithManager registers the controller.
 func (w *Watchdog) SetupWithManager(mgr ctrl.Manager) error {
-	w.repairs = flowcontrol.NewBackOff(firstWait, proveEvery)
+	w.repairs = flowcontrol.NewBackOff(firstWait, cmp.Or(w.MostWait, proveEvery))
 	w.noticed = map[admission.Guarded]time.Time{}
 	err := builder.TypedControllerManagedBy[admission.Guarded](mgr).
 		Named("enforcement-watchdog").

@@ -24,9 +24,10 @@ type APIServer struct {
 	process *process // nil before the first Start
 }
 
-// StartAPIServer starts another API server with the flags of the first and returns when its /readyz is good. The name
-// distinguishes it from others of the environment, the first of which is kube-apiserver.
-func (e *Env) StartAPIServer(ctx context.Context, name string) (*APIServer, error) {
+// StartAPIServer starts another API server with the flags of the first and further ones, each as --name=value, and
+// returns when its /readyz is good. The name distinguishes it from others of the environment, the first of which is
+// kube-apiserver.
+func (e *Env) StartAPIServer(ctx context.Context, name string, args ...string) (*APIServer, error) {
 	e.progress("start " + name)
 	flags, err := os.ReadFile(e.path("bin", "kube-apiserver"+argumentsSuffix))
 	if err != nil {
@@ -46,6 +47,7 @@ func (e *Env) StartAPIServer(ctx context.Context, name string) (*APIServer, erro
 		"--audit-log-path="+s.auditLog(),
 		"--endpoint-reconciler-type=none", // one address is published once, whatever the ports
 	)
+	s.args = append(s.args, args...)
 	return s, s.Start(ctx)
 }
 

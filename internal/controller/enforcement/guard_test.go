@@ -1,0 +1,163 @@
+package enforcement_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"stepbeyond.dev/stepbeyond/internal/controller/enforcement"
+	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
+)
+
+// repairsTold are the events about repairs so far.
+func (o *operator) repairsTold() []string {
+	var told []string
+	for len(o.events.Events) > 0 {
+		if event := <-o.events.Events; strings.Contains(event, enforcement.EventEnforcementRepaired) {
+			told = append(told, event)
+		}
+	}
+	return told
+}
+
+// Proves M-2, F-1.
+func TestANewLeaderTellsWhatHappenedWhileNobodyWatched(t *testing.T) {
+	create(t, profile(), clusterPolicy("default"), namespace("unwatched", "standard"))
+	tests := []struct {
+		name   string
+		object *unstructured.Unstructured
+		edit   edit
+		want   []string
+	}{
+		{"nothing", validating(), func(*testing.T, *unstructured.Unstructured) {}, nil},
+		{"an object was deleted", floorBinding(), deleted, []string{"was missing"}},
+		{"a check was made void", floorPolicy(), patched(`[{"op": "replace", "path": "/spec/validations", "value": [{"expression": "true"}]}]`),
+			[]string{"spec.validations by intruder"}},
+		{"an entry was taken out, which leaves no owner behind", validating(), patched(`[{"op": "remove", "path": "/webhooks/0"}]`),
+			[]string{"webhooks[enforce.stepbeyond.dev]"}},
+		{"a condition was added", validating(), applied(`{"webhooks": [{"name": "enforce.stepbeyond.dev", "matchConditions": [{"name": "never", "expression": "false"}]}]}`),
+			[]string{"matchConditions[never] by intruder"}},
+		{"another version of the manager wrote another floor", floorPolicy(), byAnotherVersion, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			loaded(t).step(t)
+			object := guarded(tt.object.GetKind(), tt.object.GetName())
+			read(t, object)
+			before := decides(t, object)
+			tt.edit(t, guarded(tt.object.GetKind(), tt.object.GetName()))
+			o := loaded(t)
+			o.step(t)
+			told := o.repairsTold()
+			if len(told) != len(tt.want) || len(told) > 0 && !containsAll(told[0], tt.want) {
+				t.Errorf("told %q, want %q", told, tt.want)
+			}
+			read(t, object)
+			if diff := cmp.Diff(before, decides(t, object)); diff != "" {
+				t.Errorf("%s is not as it was (-want +got):\n%s", object.GetName(), diff)
+			}
+		})
+	}
+}
+
+// byAnotherVersion writes the floor as a manager with another baseline does.
+func byAnotherVersion(t *testing.T, _ *unstructured.Unstructured) {
+	t.Helper()
+	floor, err := admission.Floor(admission.Scope{Namespaces: []string{"unwatched"}}, nil, "v0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := admission.NewGuard(k8s, k8s)
+	if err == nil {
+		_, err = guard.Put(t.Context(), floor)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Proves M-2.
+func TestADefinitionOfANewerReleaseIsNotTakenBack(t *testing.T) {
+	revision := func(n string) string {
+		return `{"op": "add", "path": "/metadata/annotations/stepbeyond.dev~1schema-revision", "value": "` + n + `"}`
+	}
+	rules, field := `{"op": "remove", "path": "`+schema+`/x-kubernetes-validations"}`, `{"op": "remove", "path": "`+schema+`/properties/request"}`
+	tests := []struct {
+		name, patch string
+		// want is the outcome of a look at it.
+		want string
+	}{
+		{"of this release and whole", `[]`, "left"},
+		{"of this release without its rules", `[` + rules + `]`, "repaired"},
+		{"newer with other rules", `[` + revision("2") + `,` + rules + `]`, "left"},
+		{"newer without a field", `[` + revision("2") + `,` + field + `]`, "refused"},
+		{"newer and not served", `[` + revision("2") + `, {"op": "replace", "path": "/spec/versions/0/served", "value": false}]`, "refused"},
+		{"older", `[` + revision("0") + `,` + rules + `]`, "repaired"},
+		{"with a revision that is no number", `[` + revision("x") + `,` + rules + `]`, "repaired"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			guard, err := admission.NewGuard(k8s, k8s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := definition("permissiongrants")
+			ref := admission.Guarded{GroupVersionKind: object.GroupVersionKind(), Name: object.GetName()}
+			if _, err := guard.Restore(t.Context(), ref); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				patched(`[`+revision("1")+`]`)(t, definition("permissiongrants"))
+				if _, err := guard.Restore(context.WithoutCancel(t.Context()), ref); err != nil {
+					t.Error(err)
+				}
+			})
+			patched(tt.patch)(t, object)
+			repair, err := guard.Restore(t.Context(), ref)
+			got := "left"
+			switch {
+			case errors.Is(err, admission.ErrNewerDefinition):
+				got = "refused"
+			case err != nil:
+				t.Fatal(err)
+			case repair != nil:
+				got = "repaired"
+			}
+			if got != tt.want {
+				t.Errorf("%s (%v, %v), want %s", got, repair, err, tt.want)
+			}
+		})
+	}
+}
+
+// Proves K-6, F-1.
+func TestTheLossOfAllPoliciesLetsNobodyGo(t *testing.T) {
+	r := run(t, 0)
+	create(t, profile(), clusterPolicy("default"), namespace("kept", "standard"))
+	r.awaitProven(t, time.Time{})
+	eventually(t, "the namespace is enforced", func(context.Context) (bool, error) { return r.state.EnforcesServiceAccount("kept", "agent"), nil })
+	object := definition("clusteragentpolicies")
+	read(t, object)
+	before, counted, start := decides(t, object), r.repairs(object), time.Now()
+	deleted(t, object)
+	r.awaitRepaired(t, object, before, counted)
+	t.Logf("repaired after %s", time.Since(start).Round(time.Millisecond))
+	if got := r.told(t, object); !strings.Contains(got, "every object of the kind with it") {
+		t.Errorf("event %q does not say that the policies are gone", got)
+	}
+	r.awaitProven(t, time.Now())
+	if !r.state.EnforcesServiceAccount("kept", "agent") || !slices.Contains(inForce(t).Namespaces, "kept") {
+		t.Error("the namespace was let go with the policies")
+	}
+	eventually(t, "the definition is served again", func(context.Context) (bool, error) {
+		return k8s.Create(t.Context(), clusterPolicy("default")) == nil, nil
+	})
+	t.Cleanup(func() { _ = k8s.Delete(context.WithoutCancel(t.Context()), clusterPolicy("default")) })
+	eventually(t, "the new policy gets a status", func(context.Context) (bool, error) { return len(conditions(t, "default")) > 0, nil })
+}
