@@ -122,6 +122,17 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		{"the manager keeps agents in a priority level of their own", manager, "patch", "flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", "", "stepbeyond-agents", allow},
 		{"the manager leads agents there", manager, "create", "flowcontrol.apiserver.k8s.io", "flowschemas", "", "stepbeyond-agents", allow},
 		{"the manager leads nobody else anywhere", manager, "patch", "flowcontrol.apiserver.k8s.io", "flowschemas", "", "service-accounts", refuse},
+		{"the manager repairs its webhook configuration", manager, "update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "stepbeyond", allow},
+		{"the manager watches its webhook configuration", manager, "watch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "stepbeyond", allow},
+		{"the manager touches no other webhook configuration", manager, "update", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "other", refuse},
+		{"the manager lists no other webhook configuration", manager, "list", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "", refuse},
+		{"the manager deletes no webhook configuration", manager, "delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "stepbeyond", refuse},
+		{"the manager creates a deleted definition again", manager, "create", "apiextensions.k8s.io", "customresourcedefinitions", "", "agentsessions.stepbeyond.dev", allow},
+		{"the manager repairs a definition", manager, "update", "apiextensions.k8s.io", "customresourcedefinitions", "", "permissiongrants.stepbeyond.dev", allow},
+		{"the manager touches no definition of others", manager, "patch", "apiextensions.k8s.io", "customresourcedefinitions", "", "widgets.example.com", refuse},
+		{"the manager deletes no definition", manager, "delete", "apiextensions.k8s.io", "customresourcedefinitions", "", "agentsessions.stepbeyond.dev", refuse},
+		{"the manager finds the API servers", manager, "list", "discovery.k8s.io", "endpointslices", "default", "", allow},
+		{"the manager finds no other endpoints", manager, "list", "discovery.k8s.io", "endpointslices", namespace, "", refuse},
 		{"the manager elects a leader", manager, "update", "coordination.k8s.io", "leases", "stepbeyond-system", "", allow},
 	}
 	for _, tt := range tests {

@@ -81,7 +81,9 @@ type Guard struct {
 	mu     sync.Mutex
 	wanted map[Guarded]*unstructured.Unstructured
 	// kept are the objects that were as wanted at some time since the start: whatever is wrong with them is news.
-	kept      map[Guarded]bool
+	kept map[Guarded]bool
+	// created are definitions that were missing at the start and that nobody was told of yet.
+	created   map[Guarded]bool
 	listeners []chan struct{}
 }
 
@@ -91,7 +93,10 @@ func NewGuard(c client.Client, live client.Reader) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{Client: c, Live: live, wanted: map[Guarded]*unstructured.Unstructured{}, kept: map[Guarded]bool{}}
+	g := &Guard{
+		Client: c, Live: live, wanted: map[Guarded]*unstructured.Unstructured{},
+		kept: map[Guarded]bool{}, created: map[Guarded]bool{},
+	}
 	for _, object := range all {
 		g.wanted[refOf(object)] = object
 	}
@@ -197,37 +202,56 @@ func (g *Guard) Restore(ctx context.Context, ref Guarded) (*Repair, error) {
 	if wanted == nil {
 		return nil, nil
 	}
-	noticed := time.Now()
+	repair := &Repair{Guarded: ref, Noticed: time.Now()}
 	live, err := g.read(ctx, wanted)
 	if err != nil {
 		return nil, err
 	}
-	if live != nil && live.GetDeletionTimestamp() != nil {
-		return nil, fmt.Errorf("%s %w", ref, ErrTerminating)
-	}
-	if live != nil && isDefinition(live) && revision(live) > revision(wanted) {
-		if lost := needed(wanted, live); len(lost) > 0 {
-			return nil, fmt.Errorf("%s %w: %v", ref, ErrNewerDefinition, lost)
+	upgrade := false
+	if repair.Missing = live == nil; !repair.Missing {
+		if leave, err := g.leave(wanted, live); leave || err != nil {
+			return nil, err
 		}
-		return nil, nil
-	}
-	repair := &Repair{Guarded: ref, Missing: live == nil, Noticed: noticed}
-	if live != nil {
 		if repair.Differences = differences(wanted, live); len(repair.Differences) == 0 {
 			g.kept[ref] = true
-			return nil, nil
+			return g.createdBefore(repair), nil
 		}
+		// A definition of an earlier release is brought up to date, which is no repair.
+		upgrade = isDefinition(live) && revision(live) < revision(wanted) && !g.kept[ref]
 	}
 	if err := g.write(ctx, wanted); err != nil {
 		return nil, err
 	}
-	// A definition of an earlier release is brought up to date, which is no repair.
-	upgrade := live != nil && isDefinition(live) && revision(live) < revision(wanted) && !g.kept[ref]
 	g.kept[ref] = true
 	if upgrade {
 		return nil, nil
 	}
 	return repair, nil
+}
+
+// leave is true for an object that is not to be repaired: a definition of a newer release. The error says why an object
+// that should be cannot.
+func (g *Guard) leave(wanted, live *unstructured.Unstructured) (bool, error) {
+	if live.GetDeletionTimestamp() != nil {
+		return false, fmt.Errorf("%s %w", refOf(live), ErrTerminating)
+	}
+	if !isDefinition(live) || revision(live) <= revision(wanted) {
+		return false, nil
+	}
+	if lost := needed(wanted, live); len(lost) > 0 {
+		return false, fmt.Errorf("%s %w: %v", refOf(live), ErrNewerDefinition, lost)
+	}
+	return true, nil
+}
+
+// createdBefore is the repair of a definition that was created at the start; nil for any other, and nil the second time.
+func (g *Guard) createdBefore(repair *Repair) *Repair {
+	if !g.created[repair.Guarded] {
+		return nil
+	}
+	delete(g.created, repair.Guarded)
+	repair.Missing = true
+	return repair
 }
 
 // write applies the object, so that its fields are the manager's, and then replaces what others added: entries of lists

@@ -29,6 +29,7 @@ import (
 type parts struct {
 	mgr          ctrl.Manager
 	direct       client.WithWatch // past any cache
+	guard        *enforcement.Guard
 	installation *certs.Installation
 	store        *policystore.Store
 	sessions     *identity.Resolver
@@ -39,23 +40,26 @@ type parts struct {
 
 // wire makes every part and registers it with the manager.
 func wire(ctx context.Context, mgr ctrl.Manager, options Options, installation *certs.Installation) error {
-	if err := identity.IndexSessions(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	p := &parts{
-		mgr: mgr, installation: installation,
-		store:    &policystore.Store{Reader: mgr.GetClient()},
-		sessions: &identity.Resolver{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
-		stamper:  stamp.Stamper{Key: installation.DigestKey[:]},
-		state:    &enforcementcontroller.State{},
-	}
 	direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return fmt.Errorf("make the client that reads and watches past any cache: %w", err)
 	}
-	p.direct = direct
+	guard, err := newGuard(ctx, direct, mgr.GetAPIReader())
+	if err != nil {
+		return err
+	}
+	if err := identity.IndexSessions(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	p := &parts{
+		mgr: mgr, installation: installation, direct: direct, guard: guard,
+		store:    &policystore.Store{Reader: mgr.GetClient()},
+		sessions: &identity.Resolver{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		stamper:  stamp.Stamper{Key: installation.DigestKey[:]},
+		state:    &enforcementcontroller.State{},
+	}
 	p.protocol = &grant.Protocol{
 		Client: direct, Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(),
 		Key: installation.DigestKey, Now: time.Now,

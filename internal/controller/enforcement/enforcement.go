@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -65,7 +66,7 @@ func (r *Scope) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("enforcement-scope").
 		WatchesRawSource(trigger.On(r.Store.Changed(), trigger.One)).
-		WatchesRawSource(trigger.On(r.State.Repaired(), trigger.One)).
+		WatchesRawSource(trigger.On(r.State.Repaired(), again)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up enforcement scope: %w", err)
@@ -73,14 +74,23 @@ func (r *Scope) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
+// proveAgain is the request after a repair. It writes nothing: else whoever insists on another content would be answered
+// at once by the pass that each repair starts, and the watchdog's patience would be for nothing.
+var proveAgain = reconcile.Request{NamespacedName: types.NamespacedName{Name: "prove"}}
+
+func again(context.Context) ([]reconcile.Request, error) { return []reconcile.Request{proveAgain}, nil }
+
 // Reconcile writes, then proves, also when writing failed: what is in force may still be. A failed proof is answered by
 // waiting until the API server acts on what was written.
-func (r *Scope) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+func (r *Scope) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	snapshot := r.Store.Current()
 	if snapshot == nil {
 		return reconcile.Result{}, nil // the first snapshot is a change
 	}
-	observed := r.write(ctx, snapshot)
+	observed := r.State.Current()
+	if request != proveAgain {
+		observed = r.write(ctx, snapshot)
+	}
 	limited := r.limit(ctx, observed)
 	first := observed.Proof.Time.IsZero()
 	if !first {
@@ -96,6 +106,9 @@ func (r *Scope) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.R
 	r.Alarm.Metrics.proof(observed.Proof)
 	if observed.Failure != nil {
 		log.FromContext(ctx).Info("Enforcement is not proven", "failure", describe(observed.Failure))
+	}
+	if request == proveAgain {
+		return reconcile.Result{}, nil // the other request comes again by itself
 	}
 	if observed.Problem != nil {
 		log.FromContext(ctx).Error(observed.Problem, "The wanted scope is not in force")

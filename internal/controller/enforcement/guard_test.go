@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/controller/enforcement"
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
 )
@@ -112,12 +115,12 @@ func TestADefinitionOfANewerReleaseIsNotTakenBack(t *testing.T) {
 			if _, err := guard.Restore(t.Context(), ref); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() {
+			defer func() {
 				patched(`[`+revision("1")+`]`)(t, definition("permissiongrants"))
-				if _, err := guard.Restore(context.WithoutCancel(t.Context()), ref); err != nil {
+				if _, err := guard.Restore(t.Context(), ref); err != nil {
 					t.Error(err)
 				}
-			})
+			}()
 			patched(tt.patch)(t, object)
 			repair, err := guard.Restore(t.Context(), ref)
 			got := "left"
@@ -160,4 +163,32 @@ func TestTheLossOfAllPoliciesLetsNobodyGo(t *testing.T) {
 	})
 	t.Cleanup(func() { _ = k8s.Delete(context.WithoutCancel(t.Context()), clusterPolicy("default")) })
 	eventually(t, "the new policy gets a status", func(context.Context) (bool, error) { return len(conditions(t, "default")) > 0, nil })
+}
+
+// Proves M-2, F-1.
+func TestADefinitionThatIsMissingAtTheStartIsCreatedServedAndToldOf(t *testing.T) {
+	object := definition("agentsessions")
+	deleted(t, object)
+	eventually(t, "the definition is gone", func(ctx context.Context) (bool, error) {
+		err := k8s.Get(ctx, client.ObjectKeyFromObject(object), guarded(object.GetKind(), object.GetName()))
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	guard, err := admission.NewGuard(k8s, k8s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := admission.Guarded{GroupVersionKind: object.GroupVersionKind(), Name: object.GetName()}
+	created, err := guard.CreateDefinitions(t.Context())
+	if err != nil || !slices.Equal(created, []admission.Guarded{ref}) {
+		t.Fatalf("created %v, %v, want %v", created, err, ref)
+	}
+	if err := k8s.List(t.Context(), &v1alpha1.AgentSessionList{}); err != nil {
+		t.Errorf("sessions are not served: %v", err)
+	}
+	for _, want := range []bool{true, false} {
+		repair, err := guard.Restore(t.Context(), ref)
+		if err != nil || (repair != nil && repair.Missing) != want {
+			t.Errorf("told of %v, %v, want it once", repair, err)
+		}
+	}
 }

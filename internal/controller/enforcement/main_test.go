@@ -11,11 +11,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	admission "stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/testing/env"
@@ -40,6 +42,7 @@ const manager = "admin"
 func TestMain(m *testing.M) { env.Main(m, prepare) }
 
 func prepare(ctx context.Context, plane *env.Env) (err error) {
+	log.SetLogger(logr.Discard()) // what the controllers would say is in status, events and metrics
 	cluster, kubeconfig = plane, plane.Admin()
 	if k8s, err = plane.Client(); err != nil {
 		return err
