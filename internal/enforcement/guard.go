@@ -119,7 +119,8 @@ func (g *Guard) Changed() <-chan struct{} {
 	return listener
 }
 
-// Put writes the objects in their order and guards them from now on. The repairs are what others had changed or
+// Put writes the objects in their order and guards them from now on, and no others but the definitions: whoever deletes
+// one that is not wanted any more does so afterwards. The repairs are what others had changed or
 // deleted; that the objects themselves are new ones is none. An error ends it where it happens, and what was repaired
 // before is returned with it.
 func (g *Guard) Put(ctx context.Context, objects []Object) ([]Repair, error) {
@@ -143,6 +144,9 @@ func (g *Guard) Put(ctx context.Context, objects []Object) ([]Repair, error) {
 			return repairs, err
 		}
 	}
+	maps.DeleteFunc(g.wanted, func(ref Guarded, guarded *unstructured.Unstructured) bool {
+		return !isDefinition(guarded) && !slices.ContainsFunc(all, func(wanted *unstructured.Unstructured) bool { return refOf(wanted) == ref })
+	})
 	return repairs, nil
 }
 

@@ -192,3 +192,25 @@ func TestADefinitionThatIsMissingAtTheStartIsCreatedServedAndToldOf(t *testing.T
 		}
 	}
 }
+
+func TestWhatIsNotWantedAnyMoreIsNotGuarded(t *testing.T) {
+	guard, err := admission.NewGuard(k8s, k8s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	floor, err := admission.Floor(admission.Scope{}, nil, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := floorPolicy()
+	for _, objects := range [][]admission.Object{floor, floor[:2]} {
+		if _, err := guard.Put(t.Context(), objects); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deleted(t, policy)
+	repair, err := guard.Restore(t.Context(), admission.Guarded{GroupVersionKind: policy.GroupVersionKind(), Name: policy.GetName()})
+	if repair != nil || err != nil {
+		t.Errorf("%v, %v: nobody wants %s any more", repair, err, policy.GetName())
+	}
+}
