@@ -213,4 +213,7 @@ func TestWhatIsNotWantedAnyMoreIsNotGuarded(t *testing.T) {
 	if repair != nil || err != nil {
 		t.Errorf("%v, %v: nobody wants %s any more", repair, err, policy.GetName())
 	}
+	if _, err := guard.Put(t.Context(), floor); err != nil {
+		t.Error(err)
+	}
 }
