@@ -105,9 +105,11 @@ const (
 	ReasonCanaryAdmitted ConditionReason = "CanaryAdmitted"
 	// ReasonCanaryFailed: EnforcementReady False; the canary request got another error than the expected refusal.
 	ReasonCanaryFailed ConditionReason = "CanaryFailed"
-	// ReasonWebhookMissing: EnforcementReady False; the webhook configuration is gone or differs.
+	// ReasonWebhookMissing: EnforcementReady False; the webhook configuration is gone or differs, or was put right and is
+	// not proven again yet.
 	ReasonWebhookMissing ConditionReason = "WebhookMissing"
-	// ReasonFloorMissing: EnforcementReady False; a policy or binding of the floor is gone or differs.
+	// ReasonFloorMissing: EnforcementReady False; a policy or binding of the floor is gone or differs, or was put right and
+	// is not proven again yet.
 	ReasonFloorMissing ConditionReason = "FloorMissing"
 	// ReasonCertificateNotServed: EnforcementReady False; the webhook does not serve the certificate it should.
 	ReasonCertificateNotServed ConditionReason = "CertificateNotServed"
