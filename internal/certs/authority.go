@@ -1,5 +1,6 @@
 // Package certs makes the certificates of the webhook server: a certificate authority that all replicas share, and a leaf
-// that each replica signs for itself at start and never writes anywhere.
+// that each replica signs for itself and never writes anywhere. The Secret stepbeyond-installation holds what is shared,
+// also while it is rotated; package rotation moves it from phase to phase.
 package certs
 
 import (
@@ -17,14 +18,14 @@ import (
 	"time"
 )
 
-const (
-	authorityLifetime = 10 * 365 * 24 * time.Hour
-	leafLifetime      = 365 * 24 * time.Hour
-	// clockSkew between the replicas and the API server that a new certificate tolerates.
-	clockSkew = 10 * time.Minute
-)
+// clockSkew is how far the clock of an API server may be behind that of the replica which signs.
+const clockSkew = time.Hour
 
-var errNotPEM = errors.New("is not one PEM block of the expected type")
+var (
+	errNotPEM  = errors.New("is not one PEM block of the expected type")
+	errNotACA  = errors.New("is not the certificate of an authority")
+	errNoMatch = errors.New("does not belong to the certificate")
+)
 
 // Authority signs leaves.
 type Authority struct {
@@ -37,13 +38,13 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one that is valid for ten years.
-func NewAuthority(now time.Time) (*Authority, error) {
+// NewAuthority makes one that is valid for lifetime from now on.
+func NewAuthority(now time.Time, lifetime time.Duration) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate authority key: %w", err)
 	}
-	template, err := certificate("stepbeyond-webhook-ca", now, authorityLifetime)
+	template, err := certificate("stepbeyond-webhook-ca", now, now.Add(lifetime))
 	if err != nil {
 		return nil, err
 	}
@@ -65,35 +66,65 @@ func NewAuthority(now time.Time) (*Authority, error) {
 
 // ParseAuthority reads what NewAuthority made. The error names the part that is wrong and never its content.
 func ParseAuthority(certificatePEM, keyPEM []byte) (*Authority, error) {
-	der, err := block(certificatePEM, "CERTIFICATE")
+	parsed, err := parseAuthorityCertificate(certificatePEM)
 	if err != nil {
 		return nil, fmt.Errorf("authority certificate: %w", err)
 	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, fmt.Errorf("authority certificate: %w", err)
-	}
-	der, err = block(keyPEM, "EC PRIVATE KEY")
+	key, err := parseAuthorityKey(keyPEM, parsed)
 	if err != nil {
 		return nil, fmt.Errorf("authority key: %w", err)
-	}
-	key, err := x509.ParseECPrivateKey(der)
-	if err != nil {
-		return nil, errors.New("authority key: cannot be parsed")
-	}
-	if !key.PublicKey.Equal(parsed.PublicKey) {
-		return nil, errors.New("authority key: does not belong to the certificate")
 	}
 	return &Authority{CertificatePEM: certificatePEM, KeyPEM: keyPEM, certificate: parsed, key: key}, nil
 }
 
-// Leaf makes a serving certificate for the hosts, names or IP addresses, that is valid for a year.
-func (a *Authority) Leaf(now time.Time, hosts ...string) (*tls.Certificate, error) {
+func parseAuthorityCertificate(encoded []byte) (*x509.Certificate, error) {
+	der, err := block(encoded, "CERTIFICATE")
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be parsed: %w", err)
+	}
+	if !parsed.IsCA {
+		return nil, errNotACA
+	}
+	return parsed, nil
+}
+
+func parseAuthorityKey(encoded []byte, certificate *x509.Certificate) (*ecdsa.PrivateKey, error) {
+	der, err := block(encoded, "EC PRIVATE KEY")
+	if err != nil {
+		return nil, err
+	}
+	key, err := x509.ParseECPrivateKey(der)
+	if err != nil {
+		return nil, errors.New("cannot be parsed") // the parser's words could repeat what it read
+	}
+	if !key.PublicKey.Equal(certificate.PublicKey) {
+		return nil, errNoMatch
+	}
+	return key, nil
+}
+
+// Issued is when the authority was made.
+func (a *Authority) Issued() time.Time { return a.certificate.NotBefore.Add(clockSkew) }
+
+// NotAfter is when the authority expires, and with it every leaf.
+func (a *Authority) NotAfter() time.Time { return a.certificate.NotAfter }
+
+// Leaf makes a serving certificate for the hosts, names or IP addresses, that is valid for lifetime, and not longer than
+// the authority. Its field Leaf is set.
+func (a *Authority) Leaf(now time.Time, lifetime time.Duration, hosts ...string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("generate serving key: %w", err)
 	}
-	template, err := certificate("stepbeyond-webhook", now, leafLifetime)
+	end := now.Add(lifetime)
+	if a.NotAfter().Before(end) {
+		end = a.NotAfter()
+	}
+	template, err := certificate("stepbeyond-webhook", now, end)
 	if err != nil {
 		return nil, err
 	}
@@ -110,17 +141,21 @@ func (a *Authority) Leaf(now time.Time, hosts ...string) (*tls.Certificate, erro
 	if err != nil {
 		return nil, fmt.Errorf("sign serving certificate: %w", err)
 	}
-	return &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key}, nil
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("parse serving certificate: %w", err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der, a.certificate.Raw}, PrivateKey: key, Leaf: parsed}, nil
 }
 
-func certificate(name string, now time.Time, lifetime time.Duration) (*x509.Certificate, error) {
+func certificate(name string, now, end time.Time) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, fmt.Errorf("make serial number: %w", err)
 	}
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
-		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lifetime),
+		NotBefore: now.Add(-clockSkew), NotAfter: end,
 	}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestALeafIsTrustedThroughItsAuthority(t *testing.T) {
 	now := time.Date(2026, 11, 30, 18, 0, 0, 0, time.UTC)
-	authority, err := certs.NewAuthority(now)
+	authority, err := certs.NewAuthority(now, 10*365*24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestALeafIsTrustedThroughItsAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, err := again.Leaf(now, "stepbeyond-webhook.stepbeyond-system.svc", "127.0.0.1")
+	leaf, err := again.Leaf(now, 365*24*time.Hour, "stepbeyond-webhook.stepbeyond-system.svc", "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +50,11 @@ func TestALeafIsTrustedThroughItsAuthority(t *testing.T) {
 
 func TestAnAuthorityWhoseKeyDoesNotFitIsRefused(t *testing.T) {
 	now := time.Now()
-	a, err := certs.NewAuthority(now)
+	a, err := certs.NewAuthority(now, 10*365*24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := certs.NewAuthority(now)
+	b, err := certs.NewAuthority(now, 10*365*24*time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"stepbeyond.dev/stepbeyond/internal/certs"
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
+	"stepbeyond.dev/stepbeyond/internal/rotation"
 )
 
 const (
@@ -30,11 +30,11 @@ const (
 
 // Run runs the manager until the context ends. The error says what kept it from starting or made it stop.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
-	mgr, installation, err := newManager(ctx, config, options)
+	mgr, keeper, err := newManager(ctx, config, options)
 	if err != nil {
 		return err
 	}
-	if err := wire(ctx, mgr, options, installation); err != nil {
+	if err := wire(ctx, mgr, keeper); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -43,9 +43,8 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	return nil
 }
 
-// newManager makes the controller-runtime manager with a webhook server that serves a leaf of the installation's
-// authority.
-func newManager(ctx context.Context, config *rest.Config, options Options) (ctrl.Manager, *certs.Installation, error) {
+// newManager makes the controller-runtime manager with a webhook server that serves what the installation's Secret says.
+func newManager(ctx context.Context, config *rest.Config, options Options) (ctrl.Manager, *rotation.Keeper, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, nil, err
@@ -54,11 +53,11 @@ func newManager(ctx context.Context, config *rest.Config, options Options) (ctrl
 	if err != nil {
 		return nil, nil, fmt.Errorf("make client: %w", err)
 	}
-	installation, err := certs.LoadInstallation(ctx, direct, direct, systemNamespace, time.Now())
+	keeper, err := newKeeper(ctx, direct, options)
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := webhookServer(options, installation.Authority)
+	server, err := webhookServer(options, keeper)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -83,19 +82,15 @@ func newManager(ctx context.Context, config *rest.Config, options Options) (ctrl
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, nil, fmt.Errorf("add health check: %w", err)
 	}
-	return mgr, installation, nil
+	return mgr, keeper, nil
 }
 
-func webhookServer(options Options, authority *certs.Authority) (webhook.Server, error) {
+func webhookServer(options Options, keeper *rotation.Keeper) (webhook.Server, error) {
 	host, port, err := options.webhookListener()
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := options.webhookHosts()
-	if err != nil {
-		return nil, err
-	}
-	leaf, err := authority.Leaf(time.Now(), hosts...)
+	requireClient, err := options.clientAuthentication()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +98,8 @@ func webhookServer(options Options, authority *certs.Authority) (webhook.Server,
 		c.MinVersion = tls.VersionTLS13
 		// One review per connection at a time costs less over HTTP/1.1, and the API server keeps connections alive.
 		c.NextProtos = []string{"http/1.1"}
-		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return leaf, nil }
+		c.GetCertificate = keeper.GetCertificate
+		requireClient(c)
 	}}}), nil
 }
 

@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
+
+	"stepbeyond.dev/stepbeyond/internal/certs"
 )
 
 // Options of the manager process.
@@ -21,6 +25,14 @@ type Options struct {
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz.
 	HealthAddress string
+	// Timing of certificates and their rotation; DefaultTiming for production.
+	Timing certs.Timing
+	// ClientCAFile holds PEM certificates of authorities; who calls the webhook must then show a certificate of one of them.
+	// Omitted, nobody is asked for one: the secret path alone tells API servers from others.
+	ClientCAFile string
+	// ClientNames are the common names or DNS names that such a certificate may be for. Omitted, all that the authorities
+	// sign are good.
+	ClientNames []string
 	// LeaderElection runs controllers on one replica only. Webhooks run on every replica.
 	LeaderElection bool
 }
@@ -31,8 +43,20 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.WebhookURL, "webhook-url", "", "https://host:port under which the API server reaches the webhook server; empty for the Service stepbeyond-webhook")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "host:port that serves metrics; 0 for none")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "host:port that serves /healthz and /readyz")
+	o.Timing = certs.DefaultTiming()
+	o.Timing.Bind(flags)
+	flags.StringVar(&o.ClientCAFile, "client-ca-file", "", "PEM certificates of the authorities that sign the API servers' client certificates for the webhook; empty asks for none")
+	flags.Func("client-names", "common names or DNS names of those client certificates, separated by commas; empty for all", func(list string) error {
+		o.ClientNames = strings.Split(list, ",")
+		if slices.Contains(o.ClientNames, "") {
+			return errEmptyName
+		}
+		return nil
+	})
 	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "run controllers on one replica only")
 }
+
+var errEmptyName = errors.New("a name is empty")
 
 // webhookListener splits WebhookAddress.
 func (o *Options) webhookListener() (host string, port int, err error) {

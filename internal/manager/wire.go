@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -10,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"stepbeyond.dev/stepbeyond/internal/certs"
 	"stepbeyond.dev/stepbeyond/internal/confinement/roles"
 	"stepbeyond.dev/stepbeyond/internal/controller/agentpolicy"
 	"stepbeyond.dev/stepbeyond/internal/controller/agentsession"
@@ -21,25 +21,26 @@ import (
 	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/internal/origin"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/internal/rotation"
 	"stepbeyond.dev/stepbeyond/internal/stamp"
 	"stepbeyond.dev/stepbeyond/webhook"
 )
 
 // parts are what webhooks and controllers share.
 type parts struct {
-	mgr          ctrl.Manager
-	direct       client.WithWatch // past any cache
-	guard        *enforcement.Guard
-	installation *certs.Installation
-	store        *policystore.Store
-	sessions     *identity.Resolver
-	protocol     *grant.Protocol
-	stamper      stamp.Stamper
-	state        *enforcementcontroller.State
+	mgr      ctrl.Manager
+	direct   client.WithWatch // past any cache
+	guard    *enforcement.Guard
+	keeper   *rotation.Keeper
+	store    *policystore.Store
+	sessions *identity.Resolver
+	protocol *grant.Protocol
+	stamper  stamp.Stamper
+	state    *enforcementcontroller.State
 }
 
 // wire makes every part and registers it with the manager.
-func wire(ctx context.Context, mgr ctrl.Manager, options Options, installation *certs.Installation) error {
+func wire(ctx context.Context, mgr ctrl.Manager, keeper *rotation.Keeper) error {
 	direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
@@ -53,38 +54,45 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, installation *
 	if err := identity.IndexSessions(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	key := keeper.Current().Installation.DigestKey
 	p := &parts{
-		mgr: mgr, installation: installation, direct: direct, guard: guard,
+		mgr: mgr, keeper: keeper, direct: direct, guard: guard,
 		store:    &policystore.Store{Reader: mgr.GetClient()},
 		sessions: &identity.Resolver{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
-		stamper:  stamp.Stamper{Key: installation.DigestKey[:]},
+		stamper:  stamp.Stamper{Key: key[:]},
 		state:    &enforcementcontroller.State{},
 	}
 	p.protocol = &grant.Protocol{
 		Client: direct, Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(),
-		Key: installation.DigestKey, Now: time.Now,
+		Key: key, Now: time.Now,
 	}
-	if err := p.addWebhooks(); err != nil {
+	onboarding, err := p.onboarding()
+	if err != nil {
 		return err
 	}
-	if err := p.addOnboarding(); err != nil {
+	if err := p.addWebhooks(onboarding); err != nil {
 		return err
 	}
-	return p.addControllers(ctx, options)
+	if err := p.addRotation(); err != nil {
+		return err
+	}
+	return p.addControllers(ctx)
 }
 
 // addWebhooks serves admission on every replica. A replica is ready when its policies are loaded and its certificate is
 // served; until then its answers are refusals.
-func (p *parts) addWebhooks() error {
+func (p *parts) addWebhooks(onboarding admission.Handler) error {
 	if err := webhook.RegisterMetrics(); err != nil {
 		return fmt.Errorf("register admission metrics: %w", err)
 	}
 	server := p.mgr.GetWebhookServer()
+	handlers := map[string]http.Handler{}
 	for path, handler := range map[string]admission.Handler{
 		enforcement.PathEnforce: &webhook.Enforce{
 			Store: p.store, Sessions: p.sessions, Grants: p.protocol, Stamper: p.stamper, Now: time.Now,
 			Origins: &origin.Finder{Live: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Stamper: p.stamper},
 		},
+		enforcement.PathOnboarding:   onboarding,
 		enforcement.PathOrigin:       &webhook.Origin{Store: p.store, Sessions: p.sessions, Stamper: p.stamper, Now: time.Now},
 		enforcement.PathObjectsStamp: &webhook.ObjectsStamp{Store: p.store, Now: time.Now},
 		enforcement.PathObjects: &webhook.Objects{
@@ -92,8 +100,10 @@ func (p *parts) addWebhooks() error {
 			Now: time.Now,
 		},
 	} {
-		server.Register(p.installation.PathPrefix+path, &admission.Webhook{Handler: handler})
+		handlers[path] = &admission.Webhook{Handler: handler}
 	}
+	// The server itself knows no secret path, which it would tell in its log and metrics.
+	server.Register("/", p.keeper.Route(handlers))
 	if err := p.mgr.AddReadyzCheck("policies", p.store.Ready); err != nil {
 		return fmt.Errorf("add readiness of policies: %w", err)
 	}
@@ -103,7 +113,7 @@ func (p *parts) addWebhooks() error {
 	return nil
 }
 
-func (p *parts) addControllers(ctx context.Context, options Options) error {
+func (p *parts) addControllers(ctx context.Context) error {
 	canary, err := enforcement.NewCanary(p.mgr.GetConfig())
 	if err != nil {
 		return err
@@ -111,12 +121,6 @@ func (p *parts) addControllers(ctx context.Context, options Options) error {
 	self, err := username(ctx, p.mgr.GetClient())
 	if err != nil {
 		return err
-	}
-	endpoint := enforcement.Endpoint{
-		URL: options.WebhookURL, PathPrefix: p.installation.PathPrefix, CABundle: p.installation.Authority.CertificatePEM,
-	}
-	if endpoint.URL == "" {
-		endpoint.ServiceNamespace, endpoint.ServiceName = systemNamespace, serviceName
 	}
 	releases := enforcementcontroller.NewReleasesMetric()
 	if err := metrics.Registry.Register(releases); err != nil {
@@ -132,7 +136,7 @@ func (p *parts) addControllers(ctx context.Context, options Options) error {
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		p.store, allowed,
 		&enforcementcontroller.Scope{
-			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: endpoint, Manager: self, State: p.state,
+			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: p.keeper, Manager: self, State: p.state,
 			Guard: watchdog.Guard, Alarm: watchdog.Alarm,
 			Releases: &enforcementcontroller.Releases{Client: c, Recorder: recorder, Metric: releases},
 		},

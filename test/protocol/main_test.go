@@ -173,7 +173,7 @@ func startReplicas(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	installation, err := certs.LoadInstallation(ctx, admin, admin, env.SystemNamespace, time.Now())
+	installation, err := certs.LoadInstallation(ctx, admin, admin, env.SystemNamespace, time.Now(), time.Hour)
 	if err != nil {
 		return err
 	}

@@ -36,16 +36,23 @@ type Prover interface {
 	Await(ctx context.Context, within time.Duration) (admission.Proof, error)
 }
 
+// Endpoint knows where the API server finds the webhook; *rotation.Keeper is one.
+type Endpoint interface {
+	// Endpoint is asked at every reconcile.
+	Endpoint(ctx context.Context) (admission.Endpoint, error)
+	// Changed returns a channel that receives when the answer becomes another.
+	Changed() <-chan struct{}
+}
+
 // Scope writes the scope and the floor after each change of the policies and every 30 s, and then has them proven. Only
 // the leader does.
 type Scope struct {
 	Client client.Client
 	// Live reads past the cache.
-	Live   client.Reader
-	Store  *policystore.Store
-	Canary Prover
-	// Endpoint is where the API server finds the webhook.
-	Endpoint admission.Endpoint
+	Live     client.Reader
+	Store    *policystore.Store
+	Canary   Prover
+	Endpoint Endpoint
 	// Manager is the manager's own username.
 	Manager string
 	// State receives every observation.
@@ -67,6 +74,7 @@ func (r *Scope) SetupWithManager(mgr ctrl.Manager) error {
 		Named("enforcement-scope").
 		WatchesRawSource(trigger.On(r.Store.Changed(), trigger.One)).
 		WatchesRawSource(trigger.On(r.State.Repaired(), again)).
+		WatchesRawSource(trigger.On(r.Endpoint.Changed(), trigger.One)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up enforcement scope: %w", err)
@@ -157,9 +165,13 @@ func (r *Scope) apply(ctx context.Context, snapshot *policystore.Snapshot, scope
 	if err != nil {
 		return fmt.Errorf("catalogue of the floor: %w", err)
 	}
+	endpoint, err := r.Endpoint.Endpoint(ctx)
+	if err != nil {
+		return fmt.Errorf("endpoint of the webhook: %w", err)
+	}
 	objects, err := admission.Configuration{
 		Scope: scope, Watched: admission.Scope{Namespaces: snapshot.Onboarding, Exempt: snapshot.Scope.Exempt},
-		Endpoint: r.Endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: version,
+		Endpoint: endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: version,
 	}.Objects()
 	if err != nil {
 		return fmt.Errorf("put the scope into force: %w", err)

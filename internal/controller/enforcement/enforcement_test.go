@@ -47,7 +47,7 @@ func start(t *testing.T) *operator {
 		t.Fatal(err)
 	}
 	o.scope = &enforcement.Scope{
-		Client: k8s, Live: k8s, Store: o.store, Canary: canary, Endpoint: endpoint, Manager: manager, State: state,
+		Client: k8s, Live: k8s, Store: o.store, Canary: canary, Endpoint: fixed(endpoint), Manager: manager, State: state,
 		Releases: &enforcement.Releases{Client: k8s, Recorder: o.events, Metric: enforcement.NewReleasesMetric()},
 		Guard:    guard,
 		Alarm:    &enforcement.Alarm{Policies: k8s, Recorder: o.events, Metrics: enforcement.NewMetrics(), State: state},

@@ -51,7 +51,7 @@ func run(t *testing.T, mostWait time.Duration) *running {
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		store, allowed,
 		&enforcement.Scope{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Canary: canary, Endpoint: endpoint, Manager: manager,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Store: store, Canary: canary, Endpoint: fixed(endpoint), Manager: manager,
 			State: r.state, Guard: guard, Alarm: alarm,
 		},
 		&enforcement.Watchdog{Watching: k8s, Guard: guard, Alarm: alarm, MostWait: mostWait},
