@@ -36,13 +36,33 @@ type Cluster struct {
 
 // Start brings up a cluster with an audit log; progress is told each slow step, nil = nobody is. Stop ends it.
 func Start(ctx context.Context, progress func(step string)) (_ *Cluster, err error) {
+	c, err := Prepare(ctx, env.Options{ControllerManager: true, Audit: true, Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+		}
+	}()
+	if c.Manager, err = c.Env.NewManager(ctx, env.ManagerOptions{}); err != nil {
+		return nil, err
+	}
+	if err := c.Manager.Start(); err != nil {
+		return nil, err
+	}
+	return c, c.Manager.WaitReady(ctx, waitAtMost)
+}
+
+// Prepare brings up a cluster in which no manager runs yet; Manager stays nil. Stop ends it.
+func Prepare(ctx context.Context, options env.Options) (_ *Cluster, err error) {
 	c := &Cluster{scheme: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(c.scheme); err != nil {
 			return nil, fmt.Errorf("scheme: %w", err)
 		}
 	}
-	if c.Env, err = env.Start(ctx, env.Options{ControllerManager: true, Audit: true, Progress: progress}); err != nil {
+	if c.Env, err = env.Start(ctx, options); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -61,13 +81,7 @@ func Start(ctx context.Context, progress func(step string)) (_ *Cluster, err err
 			return nil, fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
 		}
 	}
-	if c.Manager, err = c.Env.NewManager(ctx, env.ManagerOptions{}); err != nil {
-		return nil, err
-	}
-	if err := c.Manager.Start(); err != nil {
-		return nil, err
-	}
-	return c, c.Manager.WaitReady(ctx, waitAtMost)
+	return c, nil
 }
 
 // Stop ends everything that Start has started.
