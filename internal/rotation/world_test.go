@@ -57,6 +57,8 @@ type world struct {
 
 	// used are the endpoints that an API server may call: those in force, and those that were until a moment ago.
 	used []*use
+	// configured tells that this leader has written the configurations.
+	configured bool
 	// writes of the leader that change a phase or a webhook configuration.
 	writes, crashAt int
 	crashAfter      bool
@@ -169,7 +171,7 @@ func (w *world) configure() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if last := len(w.used) - 1; last >= 0 && w.used[last].endpoint.PathPrefix == endpoint.PathPrefix &&
+	if last := len(w.used) - 1; w.configured && last >= 0 && w.used[last].endpoint.PathPrefix == endpoint.PathPrefix &&
 		string(w.used[last].endpoint.CABundle) == string(endpoint.CABundle) {
 		return
 	}
@@ -190,6 +192,7 @@ func (w *world) configure() {
 			return
 		}
 	}
+	w.configured = true
 	for _, u := range w.used[:len(w.used)-1] {
 		if u.replaced.IsZero() {
 			u.replaced = w.now()
@@ -200,7 +203,7 @@ func (w *world) configure() {
 // crash replaces the leader's process by one that knows only what the Secret says.
 func (w *world) crash() {
 	w.t.Helper()
-	w.crashAt = -1
+	w.crashAt, w.configured = -1, false
 	w.replicas[0] = w.start()
 	w.lead()
 	w.configure()
