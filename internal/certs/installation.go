@@ -134,13 +134,24 @@ func newInstallation(namespace string, now time.Time, lifetime time.Duration) (*
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make digest key: %w", err)
 	}
+	return (&Installation{DigestKey: kube.Key(key), Current: generation}).Secret(namespace), nil
+}
+
+// Secret is what the installation is stored as.
+func (i *Installation) Secret(namespace string) *corev1.Secret {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: InstallationSecret},
 		Type:       "stepbeyond.dev/installation",
-		Data:       map[string][]byte{fieldDigestKey: key},
+		Data:       map[string][]byte{fieldDigestKey: i.DigestKey[:], fieldRotations: []byte(strconv.Itoa(i.Rotations))},
 	}
-	current.write(secret.Data, generation)
-	return secret, nil
+	current.write(secret.Data, i.Current)
+	if i.Next != nil {
+		next.write(secret.Data, i.Next)
+	}
+	if i.Previous != nil {
+		previous.write(secret.Data, i.Previous)
+	}
+	return secret
 }
 
 func parseInstallation(secret *corev1.Secret) (*Installation, error) {

@@ -68,22 +68,28 @@ func (h *Herald) NeedLeaderElection() bool { return false }
 // Start does a round at once and then with every poll, until the context ends.
 func (h *Herald) Start(ctx context.Context) error {
 	defer h.leave(ctx)
-	logger := log.FromContext(ctx).WithName("herald")
-	told := ""
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("herald"))
+	var said complaint
 	for {
-		text := ""
-		if err := h.Round(ctx); err != nil && ctx.Err() == nil {
-			text = err.Error()
-			if text != told {
-				logger.Error(err, "Serving what was served before")
-			}
-		}
-		told = text
+		said.about(ctx, h.Round(ctx), "Serving what was served before")
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(h.Keeper.settings.Timing.Poll):
 		}
+	}
+}
+
+// complaint is the error that was logged last. One that stays the same is not logged with every poll.
+type complaint string
+
+func (c *complaint) about(ctx context.Context, err error, consequence string) {
+	switch {
+	case err == nil:
+		*c = ""
+	case ctx.Err() == nil && string(*c) != err.Error():
+		*c = complaint(err.Error())
+		log.FromContext(ctx).Error(err, consequence)
 	}
 }
 

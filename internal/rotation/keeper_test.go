@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
@@ -82,16 +83,37 @@ func TestAnEditedOrRestoredSecretChangesNothingForARunningReplica(t *testing.T) 
 }
 
 // Proves F-1.
-func TestADeletedSecretChangesNothingForARunningReplica(t *testing.T) {
-	w := newWorld(t, 1)
-	if err := k8s.Delete(t.Context(), w.secret()); err != nil {
-		t.Fatal(err)
+func TestADeletedSecretIsMadeAgainFromWhatIsServed(t *testing.T) {
+	for name, phase := range map[string]certs.Phase{"between rotations": certs.PhaseSteady, "in a rotation": certs.PhaseOverlapping} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			if phase != certs.PhaseSteady {
+				w.ask(certs.RotateNow)
+				w.until(certs.PhaseDistributing)
+				w.until(phase)
+			}
+			before := w.secret()
+			if err := k8s.Delete(t.Context(), before); err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range w.replicas {
+				if err := r.herald.Round(t.Context()); err == nil {
+					t.Error("no error of a replica whose Secret is gone")
+				}
+			}
+			if err := w.rotator.Step(t.Context()); err == nil {
+				t.Error("no error of the leader")
+			}
+			if event := w.event(); !strings.HasPrefix(event, "Warning InstallationUnusable") {
+				t.Errorf("event %q", event)
+			}
+			if diff := cmp.Diff(before.Data, w.secret().Data); diff != "" {
+				t.Errorf("Secret (-want +got):\n%s", diff)
+			}
+			w.tick()
+			w.until(certs.PhaseSteady)
+		})
 	}
-	if err := w.replicas[0].herald.Round(t.Context()); err == nil {
-		t.Error("no error")
-	}
-	w.configure()
-	w.check()
 }
 
 // A replica that the API server could not be reached from during a whole rotation is behind, not attacked.

@@ -3,11 +3,13 @@ package rotation
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,12 +40,10 @@ func (r *Rotator) NeedLeaderElection() bool { return true }
 
 // Start looks with every poll, until the context ends.
 func (r *Rotator) Start(ctx context.Context) error {
-	logger := log.FromContext(ctx).WithName("rotator")
-	ctx = log.IntoContext(ctx, logger)
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("rotator"))
+	var said complaint
 	for {
-		if err := r.Step(ctx); err != nil && ctx.Err() == nil {
-			logger.Error(err, "The rotation waits")
-		}
+		said.about(ctx, r.Step(ctx), "The rotation waits")
 		select {
 		case <-ctx.Done():
 			return nil
@@ -64,7 +64,7 @@ func (r *Rotator) Step(ctx context.Context) error {
 		if unusable(err) {
 			r.warn(EventUnusable, err.Error())
 		}
-		return err
+		return errors.Join(err, r.restore(ctx, err))
 	}
 	v, err := r.view(ctx, secret, installation)
 	if err != nil {
@@ -84,6 +84,19 @@ func (r *Rotator) Step(ctx context.Context) error {
 		return nil
 	}
 	return r.take(ctx, secret, v)
+}
+
+// restore makes a Secret that is gone again from what is served: a replica that starts would else make another installation,
+// whose authority nobody trusts and whose digest key makes every grant worthless.
+func (r *Rotator) restore(ctx context.Context, problem error) error {
+	if !apierrors.IsNotFound(problem) {
+		return nil
+	}
+	secret := r.Keeper.Current().Installation.Secret(r.Keeper.settings.Namespace)
+	if err := r.Client.Create(ctx, secret); err != nil {
+		return fmt.Errorf("make the secret %s again: %w", secret.Name, err)
+	}
+	return nil
 }
 
 func (r *Rotator) view(ctx context.Context, secret *corev1.Secret, installation *certs.Installation) (view, error) {

@@ -93,6 +93,7 @@ func stopReplicas(t *testing.T) {
 	}
 }
 
+// startReplicas returns when one of them leads and the API server calls them.
 func startReplicas(t *testing.T) {
 	t.Helper()
 	for _, replica := range replicas {
@@ -105,4 +106,8 @@ func startReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	inForce(t, installation(t))
+	eventually(t, "a governed write through the replicas", func() error {
+		return home.Agent.Create(t.Context(), configMap(home.Namespace, "probe"), client.DryRunAll)
+	})
 }
