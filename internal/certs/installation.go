@@ -105,13 +105,15 @@ func LoadInstallation(ctx context.Context, reader client.Reader, writer client.W
 	if err != nil {
 		return nil, err
 	}
-	if err := writer.Create(ctx, secret); apierrors.IsAlreadyExists(err) {
+	switch err := writer.Create(ctx, secret); {
+	case apierrors.IsAlreadyExists(err):
 		_, installation, err := ReadInstallation(ctx, reader, namespace)
 		return installation, err
-	} else if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("create secret %s/%s: %w", namespace, InstallationSecret, err)
+	default:
+		return parseInstallation(secret)
 	}
-	return parseInstallation(secret)
 }
 
 // ReadInstallation reads the Secret; an error about what it holds is ErrInvalid. The Secret is not nil unless it could not

@@ -19,9 +19,11 @@ func (e Endpoint) InForce(ctx context.Context, reader client.Reader) (bool, erro
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	for _, object := range []client.Object{validating, mutating} {
-		if err := reader.Get(ctx, client.ObjectKey{Name: WebhookConfiguration}, object); apierrors.IsNotFound(err) {
+		err := reader.Get(ctx, client.ObjectKey{Name: WebhookConfiguration}, object)
+		if apierrors.IsNotFound(err) {
 			return false, nil
-		} else if err != nil {
+		}
+		if err != nil {
 			return false, fmt.Errorf("read %T %s: %w", object, WebhookConfiguration, err)
 		}
 	}

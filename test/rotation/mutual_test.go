@@ -54,9 +54,10 @@ func TestAManagerThatAsksForACertificateAnswersTheAPIServerAlone(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			code, err := call(guarded.WebhookAddress(), in.Current.PathPrefix, in.Bundle(), tt.certificates...)
-			var refusal *net.OpError
+			var remote *net.OpError
+			alert := errors.As(err, &remote) && remote.Op == "remote error" // from the server, in TLS
 			switch {
-			case tt.refused && !(errors.As(err, &refusal) && refusal.Op == "remote error"): // a TLS alert from the server
+			case tt.refused && !alert:
 				t.Errorf("answer %d, %v, want a refusal of the handshake", code, err)
 			case !tt.refused && (err != nil || code != http.StatusOK):
 				t.Errorf("answer %d, %v", code, err)
