@@ -235,4 +235,33 @@ type RuleStatus struct {
 	// compiledTo says where the rule is enforced.
 	// +required
 	CompiledTo CompilationTarget `json:"compiledTo"`
+
+	// reason why the rule is enforced in process. Omitted for AdmissionPolicy and in an AgentPolicy, whose rules all are.
+	// +optional
+	Reason InProcessReason `json:"reason,omitempty"`
+
+	// message says the same to people, in one line of at most 256 characters. Omitted: there is nothing to add.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message,omitempty"`
 }
+
+// InProcessReason is why a rule of a ClusterAgentPolicy is enforced in process. NotForbidden: its class is ASK, and only
+// the manager can ask. NotEnforced: its enforcement is Warn or Audit. NoRequest: it selects no request that admission
+// sees. ReadsOrigin: it selects by origin, which only the manager knows. NotPortable: its expression reads or calls what
+// admission policies do not have, or have with another meaning. TooLarge: it does not fit beside the others.
+// NotInForce: this generation of the object, or the admission policy with it, is not in force.
+// +kubebuilder:validation:Enum=NotForbidden;NotEnforced;NoRequest;ReadsOrigin;NotPortable;TooLarge;NotInForce
+type InProcessReason string
+
+// Reasons of InProcess.
+const (
+	InProcessNotForbidden InProcessReason = "NotForbidden"
+	InProcessNotEnforced  InProcessReason = "NotEnforced"
+	InProcessNoRequest    InProcessReason = "NoRequest"
+	InProcessReadsOrigin  InProcessReason = "ReadsOrigin"
+	InProcessNotPortable  InProcessReason = "NotPortable"
+	InProcessTooLarge     InProcessReason = "TooLarge"
+	InProcessNotInForce   InProcessReason = "NotInForce"
+)

@@ -33,6 +33,8 @@ type Configuration struct {
 	Catalogue []policy.CatalogueEntry
 	// Version is the baseline's: "v1".
 	Version string
+	// Forbidden is what the cluster policies forbid beyond the baseline.
+	Forbidden Forbidden
 }
 
 // Apply writes the floor, then the mutating, then the validating webhook configuration, by server-side apply. Nothing
@@ -49,7 +51,7 @@ func Apply(ctx context.Context, c client.Client, cfg Configuration) error {
 
 // Objects are the floor, then the mutating, then the validating webhook configuration. Without an error all of it compiles.
 func (cfg Configuration) Objects() ([]Object, error) {
-	floor, err := Floor(cfg.Scope, cfg.Catalogue, cfg.Version)
+	floor, err := Floor(cfg.Scope, cfg.Catalogue, cfg.Version, cfg.Forbidden.floorPolicy())
 	if err != nil {
 		return nil, err
 	}

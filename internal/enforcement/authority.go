@@ -75,11 +75,7 @@ func selectorRule(s policy.KubernetesSelector) (r rule, ok bool) {
 		r.groups = slices.DeleteFunc(sortedUnique(s.Groups), func(group string) bool { return group == v1alpha1.GroupVersion.Group })
 	}
 	if len(s.Resources) > 0 && !slices.Contains(s.Resources, "*") {
-		// The API server refuses a rule that names both pods/* and pods/log.
-		r.resources = slices.DeleteFunc(sortedUnique(s.Resources), func(resource string) bool {
-			parent, subresource, _ := strings.Cut(resource, "/")
-			return subresource != "" && subresource != "*" && slices.Contains(s.Resources, parent+"/*")
-		})
+		r.resources = ruleResources(s.Resources)
 	}
 	for _, operation := range anything.operations {
 		selects := func(verb policy.Verb) bool { return operations[verb] == operation }
@@ -88,6 +84,14 @@ func selectorRule(s policy.KubernetesSelector) (r rule, ok bool) {
 		}
 	}
 	return r, len(r.groups) > 0 && len(r.operations) > 0
+}
+
+// ruleResources leaves out what a wildcard covers: the API server refuses a rule that names both pods/* and pods/log.
+func ruleResources(resources []string) []string {
+	return slices.DeleteFunc(sortedUnique(resources), func(resource string) bool {
+		parent, subresource, _ := strings.Cut(resource, "/")
+		return subresource != "" && subresource != "*" && slices.Contains(resources, parent+"/*")
+	})
 }
 
 // expression is true for the requests that the rule selects; the checks of one policy share its rules.

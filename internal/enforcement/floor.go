@@ -20,6 +20,7 @@ const (
 	FloorSelf      = "stepbeyond-floor-self"
 	FloorStamps    = "stepbeyond-floor-stamps"
 	FloorIdentity  = "stepbeyond-floor-identity"
+	FloorForbidden = "stepbeyond-floor-forbidden"
 )
 
 const (
@@ -31,14 +32,15 @@ const (
 
 // Floor is what stays closed to governed identities when the manager is dead: ValidatingAdmissionPolicies and their
 // bindings, made of literals only, so that nothing they need can disappear. entries are the baseline's catalogue;
-// version is the baseline's ("v1") and ends every message. The order is fixed and equal input gives equal bytes.
-func Floor(s Scope, entries []policy.CatalogueEntry, version string) ([]Object, error) {
+// version is the baseline's ("v1") and ends every message. more are purposes that the baseline does not have. The order
+// is fixed and equal input gives equal bytes.
+func Floor(s Scope, entries []policy.CatalogueEntry, version string, more ...floorPolicy) ([]Object, error) {
 	governed, err := s.shards()
 	if err != nil {
 		return nil, fmt.Errorf("scope of the floor: %w", err)
 	}
 	var objects []Object
-	for _, f := range []floorPolicy{authority(entries), pods(), self(), stamps(), identity()} {
+	for _, f := range append([]floorPolicy{authority(entries), pods(), self(), stamps(), identity()}, more...) {
 		objects = append(objects, f.policy(governed, version), f.binding())
 	}
 	return objects, nil
@@ -50,6 +52,8 @@ type floorPolicy struct {
 	rules     []rule
 	variables []variable
 	checks    []check
+	// exact matches every request as it was made, not as an equivalent that a rule names.
+	exact bool
 }
 
 // rule selects requests as the API server's own rules do.
@@ -94,7 +98,7 @@ func (f floorPolicy) policy(governed shards, version string) Object {
 		WithMatchConditions(governed.conditions(Governed, "")...)
 	constraints := admissionregistration.MatchResources().
 		// The first matching rule decides the version that expressions see, so rules that read objects name theirs.
-		WithMatchPolicy(admissionregistrationv1.Equivalent)
+		WithMatchPolicy(f.matchPolicy())
 	for _, r := range f.rules {
 		constraints.WithResourceRules(admissionregistration.NamedRuleWithOperations().
 			WithAPIGroups(r.groups...).WithAPIVersions(r.versions...).WithResources(r.resources...).
@@ -134,7 +138,14 @@ type refusal struct {
 	reason string // of the vocabulary of package policy: a fact or a reason
 	rule   string
 	next   string
+	// cause replaces reason and rule; a rule of a policy is worded as the engine words it.
+	cause string
+	// kept is the text after the operation of a message that was read back; the other fields are empty then.
+	kept string
 }
+
+// anyRequest stands for the operation in the literal message.
+const anyRequest = "this request"
 
 // parts are the texts before and after the operation. What is too long for maxMessage is cut from the next step, the
 // only part that other people write.
@@ -146,7 +157,10 @@ func (r refusal) parts(version string) (before, after string) {
 		r.why = "is closed to agents and no approval opens it"
 	}
 	before = r.word + ": "
-	head := fmt.Sprintf(" %s (%s; rule baseline/%s). Next: ", r.why, r.reason, r.rule)
+	if r.kept != "" {
+		return before, r.kept
+	}
+	head := fmt.Sprintf(" %s (%s). Next: ", r.why, r.because())
 	tail := fmt.Sprintf(". [floor %s]", version)
 	next := strings.TrimSuffix(strings.Join(strings.Fields(r.next), " "), ".")
 	room := maxMessage - utf8.RuneCountInString(before) - maxOperation - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail)
@@ -159,7 +173,7 @@ func (r refusal) parts(version string) (before, after string) {
 // message is the literal that the API server falls back to when messageExpression errs.
 func (r refusal) message(version string) string {
 	before, after := r.parts(version)
-	return before + "this request" + after
+	return before + anyRequest + after
 }
 
 func (r refusal) messageExpression(version string) string {

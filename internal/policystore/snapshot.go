@@ -24,6 +24,8 @@ const NamespacePolicyName = "default"
 // Snapshot is one consistent state of all policies. It is immutable.
 type Snapshot struct {
 	Engine *policy.Engine
+	// Cluster policies in force, sorted by name.
+	Cluster []policy.Policy
 	// Baseline version in force: the newest that a cluster policy pins.
 	BaselineVersion string
 	// Scope is who is governed and enforced now, before what an earlier scope keeps.
@@ -132,7 +134,7 @@ func Build(in Input) (*Snapshot, error) {
 		// Every object was compiled alone before; a problem of the whole set is a defect of this package.
 		return nil, fmt.Errorf("compile policies: %w", problems[0])
 	}
-	b.snapshot.Engine = engine
+	b.snapshot.Engine, b.snapshot.Cluster = engine, b.set.Cluster
 	return b.snapshot, nil
 }
 

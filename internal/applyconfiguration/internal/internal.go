@@ -778,6 +778,8 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.IdentityType
   scalar: string
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.InProcessReason
+  scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.Initiative
   map:
     fields:
@@ -1309,9 +1311,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: compiledTo
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.CompilationTarget
+    - name: message
+      type:
+        scalar: string
     - name: name
       type:
         scalar: string
+    - name: reason
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.InProcessReason
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.ScopeType
   scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.ServiceAccountReference

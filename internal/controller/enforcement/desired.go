@@ -87,7 +87,7 @@ func (in input) desired(now metav1.Time) v1alpha1.ClusterAgentPolicyStatus {
 		ObservedGeneration: in.object.Generation,
 		Governed:           in.governed(),
 		Enforcement:        in.enforcement(),
-		RuleStatuses:       ruleStatuses(in.object.Spec.Rules),
+		RuleStatuses:       in.ruleStatuses(),
 		Conditions:         conditions.List(),
 	}
 }
@@ -175,14 +175,6 @@ func (in input) governed() *v1alpha1.GovernedCounts {
 		}
 	}
 	return counts
-}
-
-func ruleStatuses(rules []v1alpha1.Rule) []v1alpha1.RuleStatus {
-	var statuses []v1alpha1.RuleStatus
-	for i := range rules {
-		statuses = append(statuses, v1alpha1.RuleStatus{Name: rules[i].Name, CompiledTo: v1alpha1.CompiledToInProcess})
-	}
-	return statuses
 }
 
 // defects is the first problem, how many more there are, and what is in force meanwhile.

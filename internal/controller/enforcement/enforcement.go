@@ -66,7 +66,7 @@ type Scope struct {
 }
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,verbs=create;patch,resourceNames=stepbeyond
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create;patch,resourceNames=stepbeyond-floor-authority;stepbeyond-floor-pods;stepbeyond-floor-self;stepbeyond-floor-stamps;stepbeyond-floor-identity
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create;patch,resourceNames=stepbeyond-floor-authority;stepbeyond-floor-pods;stepbeyond-floor-self;stepbeyond-floor-stamps;stepbeyond-floor-identity;stepbeyond-floor-forbidden
 
 // SetupWithManager registers the controller.
 func (r *Scope) SetupWithManager(mgr ctrl.Manager) error {
@@ -149,8 +149,11 @@ func (r *Scope) write(ctx context.Context, snapshot *policystore.Snapshot) Obser
 		// With the last scope the configuration is still repaired, and on a first start it covers the canary.
 		wanted, observed.Problem = last, fmt.Errorf("compile the scope: %w", err)
 	}
-	if err := r.apply(ctx, snapshot, wanted); err != nil {
+	forbidden, err := r.apply(ctx, snapshot, wanted)
+	if err != nil {
 		wanted, observed.Problem = last, err
+	} else {
+		observed.Forbidden = forbidden
 	}
 	if err := r.Releases.observe(ctx, snapshot, last, wanted); err != nil {
 		log.FromContext(ctx).Error(err, "Nobody is told of a released namespace")
@@ -159,29 +162,34 @@ func (r *Scope) write(ctx context.Context, snapshot *policystore.Snapshot) Obser
 	return observed
 }
 
-func (r *Scope) apply(ctx context.Context, snapshot *policystore.Snapshot, scope admission.Scope) error {
-	version := snapshot.BaselineVersion
-	floor, err := baseline.Load(version)
+// apply returns the rules that the floor enforces from now on.
+func (r *Scope) apply(ctx context.Context, snapshot *policystore.Snapshot, scope admission.Scope) ([]string, error) {
+	floor, err := baseline.Load(snapshot.BaselineVersion)
 	if err != nil {
-		return fmt.Errorf("catalogue of the floor: %w", err)
+		return nil, fmt.Errorf("catalogue of the floor: %w", err)
+	}
+	forbidden, err := r.forbidden(ctx, snapshot)
+	if err != nil {
+		return nil, err
 	}
 	endpoint, err := r.Endpoint.Endpoint(ctx)
 	if err != nil {
-		return fmt.Errorf("endpoint of the webhook: %w", err)
+		return nil, fmt.Errorf("endpoint of the webhook: %w", err)
 	}
 	objects, err := admission.Configuration{
 		Scope: scope, Watched: admission.Scope{Namespaces: snapshot.Onboarding, Exempt: snapshot.Scope.Exempt},
-		Endpoint: endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: version,
+		Endpoint: endpoint, Manager: r.Manager, Catalogue: floor.Catalogue, Version: snapshot.BaselineVersion,
+		Forbidden: forbidden,
 	}.Objects()
 	if err != nil {
-		return fmt.Errorf("put the scope into force: %w", err)
+		return nil, fmt.Errorf("put the scope into force: %w", err)
 	}
 	repairs, err := r.Guard.Put(ctx, objects)
 	for _, repair := range repairs {
 		r.Alarm.repaired(ctx, repair, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("put the scope into force: %w", err)
+		return nil, fmt.Errorf("put the scope into force: %w", err)
 	}
-	return nil
+	return forbidden.Rules(), nil
 }

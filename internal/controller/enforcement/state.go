@@ -19,6 +19,8 @@ const staleAfter = 3 * proveEvery
 type Observation struct {
 	// Scope in force in the API server; its lists are sorted.
 	Scope admission.Scope
+	// Forbidden are the rules that the floor enforces, as POLICY/RULE, sorted.
+	Forbidden []string
 	// Problem is why the wanted scope is not the one in force; nil when it is.
 	Problem error
 	// Proof of the last canary requests; its time is zero before the first answer.
@@ -174,6 +176,7 @@ func same(a, b *Observation) bool {
 	return a.Proof.Time.IsZero() == b.Proof.Time.IsZero() && a.proven() == b.proven() && a.Repairing == b.Repairing &&
 		a.Proof.WebhookProven == b.Proof.WebhookProven && a.Proof.FloorProven == b.Proof.FloorProven &&
 		a.Proof.FloorPolicies == b.Proof.FloorPolicies &&
-		(a.Problem == nil) == (b.Problem == nil) && a.Repair == b.Repair && slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) &&
+		slices.Equal(a.Forbidden, b.Forbidden) && (a.Problem == nil) == (b.Problem == nil) && a.Repair == b.Repair &&
+		slices.Equal(a.Scope.Namespaces, b.Scope.Namespaces) &&
 		slices.Equal(a.Scope.Users, b.Scope.Users) && slices.Equal(a.Scope.Exempt, b.Scope.Exempt)
 }

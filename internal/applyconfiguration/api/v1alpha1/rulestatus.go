@@ -18,6 +18,10 @@ type RuleStatusApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// compiledTo says where the rule is enforced.
 	CompiledTo *apiv1alpha1.CompilationTarget `json:"compiledTo,omitempty"`
+	// reason why the rule is enforced in process. Omitted for AdmissionPolicy and in an AgentPolicy, whose rules all are.
+	Reason *apiv1alpha1.InProcessReason `json:"reason,omitempty"`
+	// message says the same to people, in one line of at most 256 characters. Omitted: there is nothing to add.
+	Message *string `json:"message,omitempty"`
 }
 
 // RuleStatusApplyConfiguration constructs a declarative configuration of the RuleStatus type for use with
@@ -39,5 +43,21 @@ func (b *RuleStatusApplyConfiguration) WithName(value string) *RuleStatusApplyCo
 // If called multiple times, the CompiledTo field is set to the value of the last call.
 func (b *RuleStatusApplyConfiguration) WithCompiledTo(value apiv1alpha1.CompilationTarget) *RuleStatusApplyConfiguration {
 	b.CompiledTo = &value
+	return b
+}
+
+// WithReason sets the Reason field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Reason field is set to the value of the last call.
+func (b *RuleStatusApplyConfiguration) WithReason(value apiv1alpha1.InProcessReason) *RuleStatusApplyConfiguration {
+	b.Reason = &value
+	return b
+}
+
+// WithMessage sets the Message field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Message field is set to the value of the last call.
+func (b *RuleStatusApplyConfiguration) WithMessage(value string) *RuleStatusApplyConfiguration {
+	b.Message = &value
 	return b
 }
