@@ -39,7 +39,7 @@ var shopScope = Scope{
 func startCluster(t *testing.T, flags ...string) *cluster {
 	t.Helper()
 	ctx := t.Context()
-	e, err := env.Start(ctx, env.Options{ControllerManager: true, CRDs: true, APIServerArgs: flags})
+	e, err := env.Start(ctx, env.Options{ControllerManager: true, CRDs: true, Audit: true, APIServerArgs: flags})
 	if err != nil {
 		t.Fatal(err)
 	}

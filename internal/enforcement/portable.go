@@ -106,11 +106,26 @@ func portableExpression(e ast.Expr, bound []string) error {
 		return portableCall(e.AsCall(), bound)
 	case ast.ListKind:
 		return portableAll(e.AsList().Elements(), bound)
+	case ast.MapKind:
+		return portableMap(e.AsMap(), bound)
 	case ast.ComprehensionKind:
 		return portableComprehension(e.AsComprehension(), bound)
 	default:
-		return errors.New("maps and structs are not the same in admission")
+		return errors.New("messages are not the same in admission")
 	}
+}
+
+// portableMap looks at a map literal; a key that is repeated is an error with that key in it.
+func portableMap(m ast.MapExpr, bound []string) error {
+	for _, entry := range m.Entries() {
+		if entry.AsMapEntry().Key().Kind() != ast.LiteralKind {
+			return errors.New("a map whose keys are not literals is not the same in admission")
+		}
+		if err := portableExpression(entry.AsMapEntry().Value(), bound); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func portableAll(expressions []ast.Expr, bound []string) error {
@@ -146,6 +161,8 @@ func portableCall(call ast.CallExpr, bound []string) error {
 	case slices.Contains(literalFunctions, name) && args[len(args)-1].Kind() == ast.LiteralKind:
 	case name == operators.Add && args[0].Kind() == ast.IdentKind && slices.Contains(accumulators, args[0].AsIdent()):
 		// how filter, map and exists_one count and collect
+	case name == operators.Index:
+		return errors.New("an index that is not a literal says what it was when it fails, and that may hold data")
 	default:
 		return fmt.Errorf("%s is not the same in admission, or what it says when it fails may hold data", readable(name))
 	}
@@ -175,4 +192,3 @@ func portableComprehension(c ast.ComprehensionExpr, bound []string) error {
 	}
 	return portableAll([]ast.Expr{c.LoopCondition(), c.LoopStep(), c.Result()}, inside)
 }
-

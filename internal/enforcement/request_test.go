@@ -44,7 +44,9 @@ func (r request) send(ctx context.Context, t *testing.T, cfg *rest.Config) error
 func (r request) do(ctx context.Context, t *testing.T, cfg *rest.Config) rest.Result {
 	t.Helper()
 	cfg = rest.CopyConfig(cfg)
-	cfg.WarningHandler = rest.NoWarnings{}
+	if cfg.WarningHandler == nil {
+		cfg.WarningHandler = rest.NoWarnings{}
+	}
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		t.Fatal(err)
