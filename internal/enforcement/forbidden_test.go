@@ -16,10 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/internal/testing/env"
 	"stepbeyond.dev/stepbeyond/policy"
@@ -245,6 +248,29 @@ func TestTheFloorForbidsWhatTheEngineForbids(t *testing.T) {
 			}
 			report(t, f, denied, len(shots)-unseen, refusals, set.both)
 		})
+	}
+	t.Run("the namespaces of the product are gone", func(t *testing.T) { uninstalled(t, c) })
+}
+
+// uninstalled deletes the namespaces of the product with all that is in them. Nothing of the floor goes with them.
+func uninstalled(t *testing.T, c *cluster) {
+	arm(t, c, append(slices.Clone(selectorRules), cluster1("zz", sentinel(99))), 99)
+	for _, name := range []string{SystemNamespace, CanaryNamespace} {
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := c.admin.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		await(t, func() bool {
+			return apierrors.IsNotFound(c.admin.Get(t.Context(), client.ObjectKeyFromObject(object), object))
+		})
+	}
+	request := post(shop+"/configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: ledger-x}}")
+	got := answerOf(request.send(t.Context(), t, c.agent))
+	if got.Code != http.StatusForbidden || got.Enforcer != FloorForbidden || !strings.Contains(got.Message, "(rule shop/any-name)") {
+		t.Errorf("a governed identity gets %+v", got)
+	}
+	if err := request.send(t.Context(), t, c.bystander); err != nil {
+		t.Errorf("a bystander gets %v", err)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestRulesThatDoNotFitTheObjectStayInProcess(t *testing.T) {
 func rendered(t *testing.T, f Forbidden) string {
 	t.Helper()
 	p := f.floorPolicy()
-	text, err := json.Marshal(p.policy("true", "v1"))
+	text, err := json.Marshal(p.policy(nil, "v1"))
 	if err != nil {
 		t.Fatal(err)
 	}

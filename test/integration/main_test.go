@@ -37,7 +37,7 @@ var homes = map[string]string{
 	"paths": "standard", "upgrades": "standard", "owners": "standard", "deputies": "standard", "escapes": "standard",
 	"denials": "standard", "denials-narrow": "narrow", "denials-hasty": "hasty", "denials-changing": "standard",
 	"lineage": "standard", "delegation": "standard", "launched": "standard", "confined": "standard",
-	"dry": "standard", "effects": "standard", "stamps": "standard", "classes": "standard", "dead": "standard",
+	"dry": "standard", "effects": "standard", "stamps": "standard", "classes": "standard", "dead": "standard", "forbidden": "standard",
 }
 
 // The shared cluster, as TestMain made it.
