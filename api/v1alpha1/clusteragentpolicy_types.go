@@ -314,8 +314,8 @@ type EnforcementStatus struct {
 	Floor EnforcementState `json:"floor"`
 
 	// floorPolicies counts the ValidatingAdmissionPolicies of the floor that refused their canary request. Three have one:
-	// those against authority escalation, for pods and for self-protection. The two for stamps and for credentials are
-	// written with them and not probed.
+	// those against authority escalation, for pods and for self-protection. The three for stamps, for credentials and for
+	// FORBIDDEN rules are written with them and not probed.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	FloorPolicies int32 `json:"floorPolicies"`

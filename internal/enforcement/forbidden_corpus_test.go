@@ -26,7 +26,8 @@ func forbid(name, when string, selectors ...string) policy.Rule {
 	return r
 }
 
-func cluster1(name string, rules ...policy.Rule) policy.Policy {
+// clusterPolicy has the rules of one ClusterAgentPolicy.
+func clusterPolicy(name string, rules ...policy.Rule) policy.Policy {
 	return policy.Policy{ID: policy.PolicyID{Kind: "ClusterAgentPolicy", Name: name, UID: "uid-" + name, Generation: 1}, Rules: rules}
 }
 
@@ -34,7 +35,7 @@ const everyVerb = "create,update,delete,connect"
 
 // selectorRules are about what selectors alone can say.
 var selectorRules = []policy.Policy{
-	cluster1("shop",
+	clusterPolicy("shop",
 		forbid("names", "", everyVerb+" - configmaps ledger,vault-*"),
 		forbid("name-prefix", "", everyVerb+" * * ledger-*"),
 		forbid("any-name", "", "create - configmaps *"),
@@ -55,7 +56,7 @@ var selectorRules = []policy.Policy{
 		forbid("a-group-with-one-resource", "", "create,update events.k8s.io events"),
 		forbid("core-events", "", "create,update - events"),
 	),
-	cluster1("team",
+	clusterPolicy("team",
 		forbid("generated", "", "create - configmaps,secrets ledger-*", "create acme.example widgets big-*"),
 		forbid("scale-of-a-custom-resource", "", "update acme.example widgets/scale"),
 		forbid("status", "", "update acme.example widgets/status", "update - pods/status"),
@@ -64,7 +65,7 @@ var selectorRules = []policy.Policy{
 
 // expressionRules read the request and its objects, or err in each way that there is.
 var expressionRules = []policy.Policy{
-	cluster1("shop",
+	clusterPolicy("shop",
 		forbid("verb", `request.verb in ["delete", "connect"] || request.verb == 'update' && oldObject != null`, everyVerb+" * *"),
 		forbid("eviction-reads-as-delete", `request.verb == "delete" && request.resource.subresource == "" // as the engine has it`, everyVerb+" - pods"),
 		forbid("resource", `request.resource.group == "apps" && request.resource.version == "v1" && request.resource.resource.startsWith("dep")`, everyVerb+" * *"),
@@ -134,11 +135,11 @@ func randomRules(seed uint64, n int) []policy.Policy {
 	var rules []policy.Rule
 	for len(rules) < n {
 		rule := forbid(fmt.Sprintf("random-%03d", len(rules)), expression(3), "create,update,delete * configmaps,services,widgets,widgets/scale")
-		if _, problems := policy.Compile(policy.Set{Cluster: []policy.Policy{cluster1("shop", rule)}}); len(problems) == 0 {
+		if _, problems := policy.Compile(policy.Set{Cluster: []policy.Policy{clusterPolicy("shop", rule)}}); len(problems) == 0 {
 			rules = append(rules, rule)
 		}
 	}
-	return []policy.Policy{cluster1("shop", rules...)}
+	return []policy.Policy{clusterPolicy("shop", rules...)}
 }
 
 // shot is one request of the corpus.

@@ -225,7 +225,7 @@ func TestTheFloorForbidsWhatTheEngineForbids(t *testing.T) {
 		{"still more random expressions", randomRules(3, 40), false},
 	} {
 		t.Run(set.name, func(t *testing.T) {
-			policies := append(slices.Clone(set.policies), cluster1("zz", sentinel(i)))
+			policies := append(slices.Clone(set.policies), clusterPolicy("zz", sentinel(i)))
 			engine, f := arm(t, c, policies, i)
 			denied := map[string]int{}
 			refusals := 0
@@ -254,7 +254,7 @@ func TestTheFloorForbidsWhatTheEngineForbids(t *testing.T) {
 
 // uninstalled deletes the namespaces of the product with all that is in them. Nothing of the floor goes with them.
 func uninstalled(t *testing.T, c *cluster) {
-	arm(t, c, append(slices.Clone(selectorRules), cluster1("zz", sentinel(99))), 99)
+	arm(t, c, append(slices.Clone(selectorRules), clusterPolicy("zz", sentinel(99))), 99)
 	for _, name := range []string{SystemNamespace, CanaryNamespace} {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if err := c.admin.Delete(t.Context(), object); err != nil {

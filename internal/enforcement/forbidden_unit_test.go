@@ -52,10 +52,10 @@ func TestWhatIsNotCertainStaysInProcess(t *testing.T) {
 		"an expression too long":    {plain(func(r *policy.Rule) { r.Match.Kubernetes[0].Names = []string{strings.Repeat("x", maxRuleCodePoints)} }), v1alpha1.InProcessTooLarge, "code points"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, problems := policy.Compile(policy.Set{Cluster: []policy.Policy{cluster1("p", tc.rule)}}); len(problems) > 0 {
+			if _, problems := policy.Compile(policy.Set{Cluster: []policy.Policy{clusterPolicy("p", tc.rule)}}); len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			f := CompileForbidden([]policy.Policy{cluster1("p", tc.rule)})
+			f := CompileForbidden([]policy.Policy{clusterPolicy("p", tc.rule)})
 			if len(f.Rules()) > 0 || len(f.InProcess()) != 1 {
 				t.Fatalf("compiled %v, in process %v", f.Rules(), f.InProcess())
 			}
@@ -70,7 +70,7 @@ func TestWhatIsNotCertainStaysInProcess(t *testing.T) {
 func TestAToolBesideRequestsLeavesTheRequestsCompiled(t *testing.T) {
 	r := forbid("r", "", "create - configmaps")
 	r.Match.Tools = []string{"mcp:kubernetes/*"}
-	f := CompileForbidden([]policy.Policy{cluster1("p", r)})
+	f := CompileForbidden([]policy.Policy{clusterPolicy("p", r)})
 	if diff := cmp.Diff([]string{"p/r"}, f.Rules()); diff != "" {
 		t.Error(diff)
 	}
@@ -85,7 +85,7 @@ func TestRulesThatDoNotFitTheObjectStayInProcess(t *testing.T) {
 		rules = append(rules, r)
 	}
 	rules = append(rules, forbid("small", "", "create - configmaps"))
-	f := CompileForbidden([]policy.Policy{cluster1("p", rules...)})
+	f := CompileForbidden([]policy.Policy{clusterPolicy("p", rules...)})
 	if n := len(f.Rules()); n != 10 || !slices.Contains(f.Rules(), "p/small") {
 		t.Errorf("%d rules are compiled: %v", n, f.Rules())
 	}
@@ -132,11 +132,11 @@ func TestEqualRulesGiveEqualBytes(t *testing.T) {
 func TestRulesOfAPolicyThatIsGoneAreKept(t *testing.T) {
 	withText := forbid("b", `object.data.mode == "x"`, "update apps deployments")
 	withText.Detail, withText.Recovery = "Someone else owns it.", "Ask the owner."
-	before := CompileForbidden([]policy.Policy{cluster1("gone", forbid("a", "", "create - pods"), withText), cluster1("here", forbid("old", "", "create - secrets"))})
-	want := CompileForbidden([]policy.Policy{cluster1("gone", forbid("a", "", "create - pods"), withText), cluster1("here", forbid("new", "", "create - secrets"))})
+	before := CompileForbidden([]policy.Policy{clusterPolicy("gone", forbid("a", "", "create - pods"), withText), clusterPolicy("here", forbid("old", "", "create - secrets"))})
+	want := CompileForbidden([]policy.Policy{clusterPolicy("gone", forbid("a", "", "create - pods"), withText), clusterPolicy("here", forbid("new", "", "create - secrets"))})
 	object := live(t, before)
 	for range 3 {
-		now := CompileForbidden([]policy.Policy{cluster1("here", forbid("new", "", "create - secrets"))})
+		now := CompileForbidden([]policy.Policy{clusterPolicy("here", forbid("new", "", "create - secrets"))})
 		now.Keep(object, []string{"here"})
 		if diff := cmp.Diff(want.Rules(), now.Rules()); diff != "" {
 			t.Fatal(diff)
@@ -174,7 +174,7 @@ func TestTheFloorWordsARuleAsTheEngineDoes(t *testing.T) {
 				Details: []policy.Detail{{Code: policy.CodeRule, Rule: "default/ledger", Class: policy.ClassForbidden, Why: r.Detail, Recovery: r.Recovery}},
 			}
 			op := policy.Operation{Verb: policy.VerbCreate, Target: policy.Target{Resource: "configmaps", Namespace: "shop", Name: "x"}}
-			f := CompileForbidden([]policy.Policy{cluster1("default", r)})
+			f := CompileForbidden([]policy.Policy{clusterPolicy("default", r)})
 			before, after := f.checks[0].parts("v1")
 			want := d.Message(&op, "floor v1")
 			if got := before + "create configmaps shop/x" + after; got != want {
@@ -185,7 +185,7 @@ func TestTheFloorWordsARuleAsTheEngineDoes(t *testing.T) {
 	t.Run("the longest texts keep the bound and the next step", func(t *testing.T) {
 		r := forbid(strings.Repeat("r", 63), "", "create - configmaps")
 		r.Detail, r.Recovery = strings.Repeat("d", 240), strings.Repeat("n", 240)
-		f := CompileForbidden([]policy.Policy{cluster1(strings.Repeat("p", 253), r)})
+		f := CompileForbidden([]policy.Policy{clusterPolicy(strings.Repeat("p", 253), r)})
 		before, after := f.checks[0].parts("v12")
 		message := before + strings.Repeat("o", maxOperation) + after
 		if len(message) > maxMessage || !strings.Contains(message, "Next: "+strings.Repeat("n", 157)) || !strings.HasSuffix(message, ". [floor v12]") {

@@ -17,7 +17,7 @@ const floorForbidden = "stepbeyond-floor-forbidden"
 
 // ledgerPolicy governs nobody and forbids two things everywhere: one that admission can tell, one that needs the origin.
 func ledgerPolicy() *v1alpha1.ClusterAgentPolicy {
-	select1 := func(verb v1alpha1.Verb, name string, origins ...v1alpha1.Origin) v1alpha1.OperationMatch {
+	configMaps := func(verb v1alpha1.Verb, name string, origins ...v1alpha1.Origin) v1alpha1.OperationMatch {
 		return v1alpha1.OperationMatch{Kubernetes: []v1alpha1.KubernetesMatch{{
 			Groups: []string{""}, Resources: []string{"configmaps"}, Names: []string{name}, Verbs: []v1alpha1.Verb{verb}, Origins: origins,
 		}}}
@@ -29,12 +29,12 @@ func ledgerPolicy() *v1alpha1.ClusterAgentPolicy {
 			Governed:        v1alpha1.GovernedSubjects{NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"acme.example/nobody": "here"}}},
 			Rules: []v1alpha1.Rule{
 				{
-					Name: "closed-ledger", Class: v1alpha1.RuleClassForbidden, Match: select1(v1alpha1.VerbCreate, "ledger-*"),
+					Name: "closed-ledger", Class: v1alpha1.RuleClassForbidden, Match: configMaps(v1alpha1.VerbCreate, "ledger-*"),
 					When: `object.?data.?mode.orValue("") != "test"`, Detail: "The ledger is closed.", Recovery: "Ask the accountants.",
 				},
 				{
 					Name: "foreign-books", Class: v1alpha1.RuleClassForbidden,
-					Match: select1(v1alpha1.VerbDelete, "book-*", v1alpha1.OriginUnknown, v1alpha1.OriginPerson),
+					Match: configMaps(v1alpha1.VerbDelete, "book-*", v1alpha1.OriginUnknown, v1alpha1.OriginPerson),
 				},
 			},
 		},

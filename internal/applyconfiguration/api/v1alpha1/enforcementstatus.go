@@ -20,8 +20,8 @@ type EnforcementStatusApplyConfiguration struct {
 	// floor is the state of the floor's ValidatingAdmissionPolicies.
 	Floor *apiv1alpha1.EnforcementState `json:"floor,omitempty"`
 	// floorPolicies counts the ValidatingAdmissionPolicies of the floor that refused their canary request. Three have one:
-	// those against authority escalation, for pods and for self-protection. The two for stamps and for credentials are
-	// written with them and not probed.
+	// those against authority escalation, for pods and for self-protection. The three for stamps, for credentials and for
+	// FORBIDDEN rules are written with them and not probed.
 	FloorPolicies *int32 `json:"floorPolicies,omitempty"`
 	// lastProvenTime is when both halves last refused the canary request. Omitted: never.
 	LastProvenTime *v1.Time `json:"lastProvenTime,omitempty"`
