@@ -35,8 +35,18 @@ type Cluster struct {
 }
 
 // Start brings up a cluster with an audit log; progress is told each slow step, nil = nobody is. Stop ends it.
-func Start(ctx context.Context, progress func(step string)) (_ *Cluster, err error) {
-	c, err := Prepare(ctx, env.Options{ControllerManager: true, Audit: true, Progress: progress})
+func Start(ctx context.Context, progress func(step string)) (*Cluster, error) {
+	e, err := env.Start(ctx, env.Options{ControllerManager: true, Audit: true, Progress: progress})
+	if err != nil {
+		return nil, err
+	}
+	return Govern(ctx, e)
+}
+
+// Govern installs Step Beyond on a control plane that has kube-controller-manager. Stop ends the control plane too; so
+// does an error.
+func Govern(ctx context.Context, e *env.Env) (_ *Cluster, err error) {
+	c, err := install(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -55,21 +65,26 @@ func Start(ctx context.Context, progress func(step string)) (_ *Cluster, err err
 }
 
 // Prepare brings up a cluster in which no manager runs yet; Manager stays nil. Stop ends it.
-func Prepare(ctx context.Context, options env.Options) (_ *Cluster, err error) {
-	c := &Cluster{scheme: runtime.NewScheme()}
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(c.scheme); err != nil {
-			return nil, fmt.Errorf("scheme: %w", err)
-		}
-	}
-	if c.Env, err = env.Start(ctx, options); err != nil {
+func Prepare(ctx context.Context, options env.Options) (*Cluster, error) {
+	e, err := env.Start(ctx, options)
+	if err != nil {
 		return nil, err
 	}
+	return install(ctx, e)
+}
+
+func install(ctx context.Context, e *env.Env) (_ *Cluster, err error) {
+	c := &Cluster{Env: e, scheme: runtime.NewScheme()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
 		}
 	}()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(c.scheme); err != nil {
+			return nil, fmt.Errorf("scheme: %w", err)
+		}
+	}
 	if c.Admin, err = c.actor("admin", c.Env.Admin()); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package env
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 
 	dto "github.com/prometheus/client_model/go"
@@ -23,20 +24,29 @@ func (e *Env) EtcdMetric(ctx context.Context, name string) (float64, error) {
 
 func sumOf(ctx context.Context, url, name string, labels map[string]string) (float64, error) {
 	var sum float64
-	err := get(ctx, url, func(response *http.Response) error {
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		families, err := parser.TextToMetricFamilies(response.Body)
-		if err != nil {
+	err := get(ctx, url, func(response *http.Response) (err error) {
+		if sum, err = sumIn(response.Body, name, labels); err != nil {
 			return fmt.Errorf("metrics of %s: %w", url, err)
-		}
-		for _, metric := range families[name].GetMetric() {
-			if carries(metric, labels) {
-				sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
-			}
 		}
 		return nil
 	})
 	return sum, err
+}
+
+// sumIn reads the text format of Prometheus.
+func sumIn(text io.Reader, name string, labels map[string]string) (float64, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(text)
+	if err != nil {
+		return 0, fmt.Errorf("read metrics: %w", err)
+	}
+	var sum float64
+	for _, metric := range families[name].GetMetric() {
+		if carries(metric, labels) {
+			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+	}
+	return sum, nil
 }
 
 func carries(metric *dto.Metric, labels map[string]string) bool {

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func main() {
+	log.SetLogger(logr.Discard()) // what the clients would say is in their errors
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 30, "blocks of each contender and operation")
+	flag.IntVar(&o.writes, "writes", 480, "writes in a block")
+	flag.IntVar(&o.bystander, "bystander", 100_000, "writes of a bystander that must reach no webhook")
+	bare := flag.Bool("serve-bare", false, "serve the bare webhook until standard input ends; for the program itself")
+	flag.Parse()
+	measure := func() (bool, error) { return run(ctx, o) }
+	if *bare {
+		measure = func() (bool, error) { return true, serveBare(ctx) }
+	}
+	kept, err := measure()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-admission:", err)
+	}
+	if err != nil || !kept {
+		os.Exit(1)
+	}
+}
