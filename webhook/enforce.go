@@ -52,14 +52,14 @@ func (e *Enforce) answer(ctx context.Context, req *admission.Request, id string)
 	defer func() {
 		if r := recover(); r != nil {
 			// The value of a panic can hold request data: it is named by its type only.
-			ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic of type %T", r), "Deciding failed", "decision", id)
+			reviewLogger(ctrl.LoggerFrom(ctx), req).Error(fmt.Errorf("panic of type %T", r), "Deciding failed", "decision", id)
 			decision, op = policy.Refuse(decision.Class, policy.ReasonUndecided, ""), unread(req)
 			response = respond(&decision, &op, id)
 		}
 	}()
 	decision, err := e.decide(ctx, req, &op, id)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Deciding failed", "decision", id)
+		reviewLogger(ctrl.LoggerFrom(ctx), req).Error(err, "Deciding failed", "decision", id)
 		decision = policy.Refuse(decision.Class, policy.ReasonUndecided, "")
 	}
 	return decision, respond(&decision, &op, id)

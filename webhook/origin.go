@@ -31,7 +31,7 @@ func (o *Origin) Handle(ctx context.Context, req admission.Request) (response ad
 	defer func() {
 		if r := recover(); r != nil {
 			// The value of a panic can hold request data: it is named by its type only.
-			ctrl.LoggerFrom(ctx).Error(fmt.Errorf("panic of type %T", r), "Stamping failed")
+			reviewLogger(ctrl.LoggerFrom(ctx), &req).Error(fmt.Errorf("panic of type %T", r), "Stamping failed")
 			response = allowed // unstamped: the enforcing entry refuses it
 		}
 		observe(entryOrigin, &policy.Decision{Verdict: policy.VerdictAllow}, o.Now().Sub(started))
@@ -43,7 +43,7 @@ func (o *Origin) Handle(ctx context.Context, req admission.Request) (response ad
 	}
 	resolved, err := o.Sessions.Resolve(ctx, identity.Caller{UserInfo: req.UserInfo}, snapshot, o.Now())
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Resolving the session for a stamp failed")
+		reviewLogger(ctrl.LoggerFrom(ctx), &req).Error(err, "Resolving the session for a stamp failed")
 		return allowed
 	}
 	if resolved.Session == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -18,7 +19,7 @@ import (
 	"stepbeyond.dev/stepbeyond/policy/kube"
 )
 
-// decode reads a review's request. The error names the part that cannot be read and never its content.
+// decode reads a review's request; objects that Reviewer has decoded already are taken as they are. The error names the part that cannot be read and never its content.
 func decode(req *admission.Request) (kube.Request, error) {
 	decoded := kube.Request{
 		Operation: string(req.Operation), Group: req.Resource.Group, Version: req.Resource.Version,
@@ -35,6 +36,10 @@ func decode(req *admission.Request) (kube.Request, error) {
 	}{
 		{"object", req.Object, &decoded.Object}, {"oldObject", req.OldObject, &decoded.OldObject}, {"options", req.Options, &decoded.Options},
 	} {
+		if whole, ok := part.from.Object.(*unstructured.Unstructured); ok {
+			*part.to = whole.Object
+			continue
+		}
 		if len(part.from.Raw) == 0 {
 			continue
 		}

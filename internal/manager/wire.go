@@ -86,21 +86,20 @@ func (p *parts) addWebhooks(onboarding admission.Handler) error {
 		return fmt.Errorf("register admission metrics: %w", err)
 	}
 	server := p.mgr.GetWebhookServer()
-	handlers := map[string]http.Handler{}
-	for path, handler := range map[string]admission.Handler{
-		enforcement.PathEnforce: &webhook.Enforce{
+	handlers := map[string]http.Handler{
+		enforcement.PathEnforce: &webhook.Reviewer{Handler: &webhook.Enforce{
 			Store: p.store, Sessions: p.sessions, Grants: p.protocol, Stamper: p.stamper, Now: time.Now,
 			Origins: &origin.Finder{Live: p.mgr.GetAPIReader(), Mapper: p.mgr.GetRESTMapper(), Stamper: p.stamper},
-		},
-		enforcement.PathOnboarding:   onboarding,
-		enforcement.PathOrigin:       &webhook.Origin{Store: p.store, Sessions: p.sessions, Stamper: p.stamper, Now: time.Now},
-		enforcement.PathObjectsStamp: &webhook.ObjectsStamp{Store: p.store, Now: time.Now},
-		enforcement.PathObjects: &webhook.Objects{
+		}},
+		enforcement.PathOrigin: &webhook.Reviewer{Handler: &webhook.Origin{
+			Store: p.store, Sessions: p.sessions, Stamper: p.stamper, Now: time.Now,
+		}},
+		enforcement.PathOnboarding:   &webhook.Reviewer{Handler: onboarding},
+		enforcement.PathObjectsStamp: &admission.Webhook{Handler: &webhook.ObjectsStamp{Store: p.store, Now: time.Now}},
+		enforcement.PathObjects: &admission.Webhook{Handler: &webhook.Objects{
 			Store: p.store, Reader: p.mgr.GetClient(), Live: p.mgr.GetAPIReader(), Access: webhook.SubjectAccess(p.mgr.GetClient()),
 			Now: time.Now,
-		},
-	} {
-		handlers[path] = &admission.Webhook{Handler: handler}
+		}},
 	}
 	// The server itself knows no secret path, which it would tell in its log and metrics.
 	server.Register("/", p.keeper.Route(handlers))
