@@ -113,7 +113,7 @@ func (r *Resolver) Resolve(ctx context.Context, caller Caller, snapshot *policys
 
 func (r *Resolver) resolvePod(ctx context.Context, caller Caller, snapshot *policystore.Snapshot, pod *corev1.Pod, root v1alpha1.RootOwner, now time.Time) (Resolved, error) {
 	var list v1alpha1.AgentSessionList
-	err := r.Cached.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{IndexServiceAccount: pod.Spec.ServiceAccountName})
+	err := r.Cached.List(ctx, &list, client.InNamespace(pod.Namespace), client.MatchingFields{IndexServiceAccount: pod.Spec.ServiceAccountName}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return Resolved{}, fmt.Errorf("list sessions of ServiceAccount %s/%s: %w", pod.Namespace, pod.Spec.ServiceAccountName, err)
 	}
@@ -151,7 +151,7 @@ func (r *Resolver) resolveUser(ctx context.Context, caller Caller, snapshot *pol
 		return missing(caller, "", policy.ReasonNoSession, "no cluster policy lists this user"), nil
 	}
 	var list v1alpha1.AgentSessionList
-	err := r.Cached.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{IndexUser: caller.Username})
+	err := r.Cached.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{IndexUser: caller.Username}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return Resolved{}, fmt.Errorf("list sessions of user in %s: %w", namespace, err)
 	}
@@ -167,8 +167,9 @@ func (r *Resolver) resolveUser(ctx context.Context, caller Caller, snapshot *pol
 	return r.choose(ctx, caller, namespace, matching, now)
 }
 
-// choose takes the one session that has not ended. Several could be meant: none is taken. All ended: the caller's work
-// is over, and no template gives it a fresh start.
+// choose takes a copy of the one session that has not ended. Several could be meant: none is taken. All ended: the
+// caller's work is over, and no template gives it a fresh start. The sessions may be the cache's own, because one
+// ServiceAccount can have very many and every write looks through them.
 func (r *Resolver) choose(ctx context.Context, caller Caller, namespace string, matching []*v1alpha1.AgentSession, now time.Time) (Resolved, error) {
 	var live *v1alpha1.AgentSession
 	var standing, last Standing
@@ -188,7 +189,7 @@ func (r *Resolver) choose(ctx context.Context, caller Caller, namespace string, 
 		live, standing = session, found
 	}
 	if live != nil {
-		return active(caller, live, standing), nil
+		return active(caller, live.DeepCopy(), standing), nil
 	}
 	text := fmt.Sprintf("session %s has ended", last.By)
 	if ended := matching[len(matching)-1]; last.By != ended.Name {
@@ -259,7 +260,7 @@ func (r *Resolver) pod(ctx context.Context, namespace, name string, uid types.UI
 // what controls it, is that session's workload, or it is one of its pods. A child of by is no other.
 func (r *Resolver) Followed(ctx context.Context, by *v1alpha1.AgentSession, object metav1.Object, now time.Time) (bool, error) {
 	var list v1alpha1.AgentSessionList
-	if err := r.Cached.List(ctx, &list, client.InNamespace(object.GetNamespace())); err != nil {
+	if err := r.Cached.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list sessions of namespace %s: %w", object.GetNamespace(), err)
 	}
 	workloads := []types.UID{object.GetUID()}

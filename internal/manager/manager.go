@@ -16,6 +16,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/rotation"
 )
@@ -66,7 +67,9 @@ func newManager(ctx context.Context, config *rest.Config, options Options) (ctrl
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: slimPod}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Pod{}: {Transform: slimPod}, &v1alpha1.AgentSession{}: {Transform: slimSessions()},
+			},
 		},
 		Metrics:                 metricsserver.Options{BindAddress: options.MetricsAddress},
 		HealthProbeBindAddress:  options.HealthAddress,
@@ -101,19 +104,6 @@ func webhookServer(options Options, keeper *rotation.Keeper) (webhook.Server, er
 		c.GetCertificate = keeper.GetCertificate
 		requireClient(c)
 	}}}), nil
-}
-
-// slimPod keeps of a cached Pod what sessions are found by; a fleet has many pods and few of them are agents.
-func slimPod(object any) (any, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
-	}
-	slim := &corev1.Pod{ObjectMeta: pod.ObjectMeta}
-	slim.ManagedFields = nil
-	slim.Spec.ServiceAccountName = pod.Spec.ServiceAccountName
-	slim.Status.Phase = pod.Status.Phase
-	return slim, nil
 }
 
 // username is who the manager is to the API server: its own writes of our kinds are not sent back to it.

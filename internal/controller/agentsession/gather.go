@@ -49,7 +49,8 @@ func (r *Status) gather(ctx context.Context, snapshot *policystore.Snapshot, ses
 		return in, err
 	}
 	var siblings v1alpha1.AgentSessionList
-	if err := r.Client.List(ctx, &siblings, client.InNamespace(session.Namespace)); err != nil {
+	// Siblings and pods are only looked at, and a namespace can have very many of both.
+	if err := r.Client.List(ctx, &siblings, client.InNamespace(session.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return in, fmt.Errorf("list sessions: %w", err)
 	}
 	others := slices.DeleteFunc(siblings.Items, func(s v1alpha1.AgentSession) bool {
@@ -99,7 +100,7 @@ func (r *Status) provenLately(ctx context.Context) (bool, error) {
 // there is any Pod, alive or not.
 func (r *Status) pods(ctx context.Context, in *input, others []v1alpha1.AgentSession) (covered bool, err error) {
 	var list corev1.PodList
-	if err := r.Client.List(ctx, &list, client.InNamespace(in.session.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(in.session.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return false, fmt.Errorf("list pods: %w", err)
 	}
 	for i := range list.Items {

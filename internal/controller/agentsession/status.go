@@ -111,7 +111,7 @@ func (r *Status) apply(ctx context.Context, session *v1alpha1.AgentSession, desi
 func (r *Status) sessionsOfPod(ctx context.Context, object client.Object) []reconcile.Request {
 	var list v1alpha1.AgentSessionList
 	account := client.MatchingFields{identity.IndexServiceAccount: object.(*corev1.Pod).Spec.ServiceAccountName}
-	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace()), account); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace()), account, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "A change of a Pod reaches its session with the next resync only")
 	}
 	var requests []reconcile.Request
@@ -124,7 +124,7 @@ func (r *Status) sessionsOfPod(ctx context.Context, object client.Object) []reco
 // childrenOf requests what hangs on a session; their own change requests theirs.
 func (r *Status) childrenOf(ctx context.Context, object client.Object) []reconcile.Request {
 	var list v1alpha1.AgentSessionList
-	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace())); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "A change of a session reaches its children with the next resync only")
 	}
 	var requests []reconcile.Request
