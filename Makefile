@@ -22,7 +22,7 @@ TESTREPORT := go run ./hack/testreport
 .PHONY: help
 help: ## Show this list.
 	@awk 'BEGIN {FS = ":.*## "} /^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: controlplane ## Run the story on a real control plane. KEEP=1 leaves it running; MUTATE=rbac|cas|floor must fail.
@@ -59,6 +59,16 @@ bench: ## Compare the engine with others under one policy, and check the promise
 	@go vet -C test/bench ./...
 	@go test -C test/bench -count=1 -bench . -benchmem -benchtime $(BENCHTIME) .
 	@go run -C test/bench ./ratios
+
+ADMISSION ?=
+.PHONY: bench-admission
+bench-admission: controlplane ## Measure what admission costs on real control planes. ADMISSION='-rounds 5 -bystander 3000' is short.
+	@$(ASSETS) go run ./test/cost/admission $(ADMISSION)
+
+SESSIONS ?= 20000
+.PHONY: bench-memory
+bench-memory: controlplane ## Measure the manager's memory with SESSIONS sessions, and check the promised number to a GiB.
+	@$(ASSETS) SESSIONS=$(SESSIONS) go test -count=1 -timeout 1h -v -run Gibibyte ./test/cost
 
 .PHONY: corpora
 corpora: ## Measure engine and webhook against public data in the folder CORPORA; JSON lines go to CORPORA_OUT when set.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +22,6 @@ import (
 )
 
 const (
-	sessions             = 20_000
 	sessionsPerNamespace = 100
 	leastPerGiB          = 200_000
 	writers              = 16
@@ -28,11 +29,16 @@ const (
 	workAtMost = 15 * time.Minute
 )
 
-// The sessions follow workloads of a kind whose end the manager cannot see, so they live until their deadline without
-// any pod.
+// SESSIONS says with how many; it is not among the tests of every day, because the control plane needs minutes to take
+// them in. The sessions follow workloads of a kind whose end the manager cannot see, so they live until their deadline
+// without any pod, and each has the status that the manager writes.
 //
 // Proves K-9.
 func TestAGibibyteHoldsTwoHundredThousandSessions(t *testing.T) {
+	sessions, err := strconv.Atoi(os.Getenv("SESSIONS"))
+	if err != nil || sessions < sessionsPerNamespace {
+		t.Skipf("SESSIONS is not set to a number from %d on: run make bench-memory", sessionsPerNamespace)
+	}
 	c := start(t)
 	namespaces := make([]string, sessions/sessionsPerNamespace)
 	for i := range namespaces {
@@ -48,7 +54,7 @@ func TestAGibibyteHoldsTwoHundredThousandSessions(t *testing.T) {
 	t.Logf("%d sessions created in %.0f s", sessions, time.Since(began).Seconds())
 	idle(t, c)
 	t.Logf("their status was written in %.0f s", time.Since(began).Seconds())
-	allActive(t, c)
+	allActive(t, c, sessions)
 
 	synced := restart(t, c)
 	began = time.Now()
@@ -57,7 +63,7 @@ func TestAGibibyteHoldsTwoHundredThousandSessions(t *testing.T) {
 	after := settled(t, c)
 	perGiB := float64(sessions) / (float64(after-before) / (1 << 30))
 	t.Logf("RSS %d MiB without and %d MiB with %d sessions: %.0f sessions per GiB, %d bytes each",
-		before>>20, after>>20, sessions, perGiB, (after-before)/sessions)
+		before>>20, after>>20, sessions, perGiB, (after-before)/int64(sessions))
 	if perGiB < leastPerGiB {
 		t.Errorf("a GiB holds %.0f sessions, want at least %d", perGiB, leastPerGiB)
 	}
@@ -184,7 +190,7 @@ func pause(ctx context.Context, t *testing.T, d time.Duration) {
 }
 
 // allActive makes sure that what is measured is there.
-func allActive(t *testing.T, c *cluster.Cluster) {
+func allActive(t *testing.T, c *cluster.Cluster, sessions int) {
 	t.Helper()
 	var list v1alpha1.AgentSessionList
 	if err := c.Admin.List(t.Context(), &list); err != nil {
