@@ -38,6 +38,15 @@ var podTemplateKinds = []podTemplateKind{
 	{"batch", "jobs", ".?spec.?template"},
 }
 
+// podTemplateResources are the resources of podTemplateKinds, whatever their groups.
+func podTemplateResources() []string {
+	var list []string
+	for _, kind := range podTemplateKinds {
+		list = append(list, kind.resource)
+	}
+	return sortedUnique(list)
+}
+
 // podTemplate is an optional with the pod template of object or oldObject (of a Pod: its spec), or with its pod spec;
 // none for kinds that have no pod template. The object must not be null.
 func podTemplate(object, field string) string {

@@ -134,7 +134,8 @@ func unstamped() string {
 	return `request.operation == "CREATE" || request.operation == "UPDATE" && (` +
 		annotation("object", v1alpha1.AnnotationCreatedBy) + " != " + annotation("oldObject", v1alpha1.AnnotationCreatedBy) + " || " +
 		annotation("object", v1alpha1.AnnotationTemplateWriter) + " != " + annotation("oldObject", v1alpha1.AnnotationTemplateWriter) + " || " +
-		podTemplate("object", "") + " != " + podTemplate("oldObject", "") + ")"
+		// Asked first, because most kinds hold no template and the kinds are compared one by one.
+		"request.resource.resource in " + celLiteral(podTemplateResources()) + " && " + podTemplate("object", "") + " != " + podTemplate("oldObject", "") + ")"
 }
 
 // validateObjects sees main resources only: status belongs to the manager, and a person in an emergency can always delete.
