@@ -87,8 +87,11 @@ const (
 	VerbUpdate  Verb = "update"
 	VerbDelete  Verb = "delete"
 	VerbConnect Verb = "connect"
-	// VerbRead comes from the decision API only: admission never sees a read.
+	// VerbRead comes from the decision API and from the authorization webhook: admission never sees a read.
 	VerbRead Verb = "read"
+	// VerbImpersonate comes from the authorization webhook only: admission sees who is impersonated, not who does it. No
+	// policy but the baseline names it.
+	VerbImpersonate Verb = "impersonate"
 )
 
 // Mutating tells whether the verb can change anything.

@@ -120,7 +120,8 @@ func (c *classification) addAuthority(s subject) {
 		outside("the session has no capability " + string(s.op.Capability))
 		return
 	}
-	if s.op.Kubernetes == nil || len(a.Kubernetes) == 0 {
+	// What is listed narrows writes; which reads a session has is said by its roles and by rules.
+	if s.op.Kubernetes == nil || len(a.Kubernetes) == 0 || !s.op.Verb.Mutating() {
 		s.op.Facts.Add(OutsideAuthority, FactValue{Presence: Absent, Provenance: Authoritative})
 		return
 	}

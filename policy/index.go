@@ -39,7 +39,7 @@ func (x verbIndex) find(verb Verb) *nameIndex {
 }
 
 // allVerbs stand for a selector without verbs, so that a look-up needs no key for "any verb".
-var allVerbs = []Verb{VerbCreate, VerbUpdate, VerbDelete, VerbConnect, VerbRead}
+var allVerbs = []Verb{VerbCreate, VerbUpdate, VerbDelete, VerbConnect, VerbRead, VerbImpersonate}
 
 var anything = []string{"*"}
 

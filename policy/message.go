@@ -122,6 +122,7 @@ var refusals = map[Reason]refusal{
 	ReasonSteeringHold:       {"waits until a change of plan is answered", "reconcile the steering input; then go on by the new plan"},
 	ReasonSteeringConstraint: {"was taken away by steering", "leave it out and go on; a person can withdraw the steering input"},
 	ReasonUnnamed:            {"needs approval, and an operation that names no object cannot be approved", "send it again for each object by its name"},
+	ReasonUngrantable:        {"needs a person, and grants cover writes only", "go on without it, or ask a person to look and to tell you what you need"},
 	ReasonUndecided:          {"is refused: deciding failed", "run this command again in 10 seconds; if it stays, a person reads the manager's log under this decision"},
 	ReasonGrantInUse:         {"is approved for one effect, and an earlier try may still have it", "look whether it took effect; if it did not, run this command again in a minute"},
 	ReasonStaleRead:          {"is refused: the object changed after it was read", "read it again and send the change anew"},

@@ -63,6 +63,8 @@ const (
 	ReasonGrantWrongStage Reason = "GrantWrongStage"
 	// ReasonUnnamed: the operation names no object, so no grant can be bound to it.
 	ReasonUnnamed Reason = "Unnamed"
+	// ReasonUngrantable: a human would have to agree, and grants cover writes only.
+	ReasonUngrantable Reason = "Ungrantable"
 	// ReasonTooManyPending: the session has as many open questions as it may.
 	ReasonTooManyPending Reason = "TooManyPending"
 	// ReasonStaleRead: the object changed between the request and its review.
@@ -107,7 +109,7 @@ func (r Reason) Boundary() Boundary {
 	case ReasonNoSession, ReasonSessionPending, ReasonSessionAmbiguous, ReasonSessionEnded, ReasonForbidden,
 		ReasonStrictScope, ReasonPermissionPending, ReasonGrantDigestMismatch, ReasonGrantUsed, ReasonGrantDenied,
 		ReasonGrantExpired, ReasonGrantRevoked, ReasonGrantStale, ReasonGrantWrongSession, ReasonGrantWrongStage,
-		ReasonUnnamed, ReasonPolicyNotLoaded, ReasonPolicyMissing, ReasonUndecided:
+		ReasonUnnamed, ReasonUngrantable, ReasonPolicyNotLoaded, ReasonPolicyMissing, ReasonUndecided:
 		return BoundaryAuthority
 	case ReasonCredentialUnbound, ReasonMalformed, ReasonUnstamped:
 		return BoundarySchema

@@ -16,6 +16,7 @@ const (
 	entryObjects      = "objects"
 	entryObjectsStamp = "objects-stamp"
 	entryOnboarding   = "onboarding"
+	entryAuthorize    = "authorize"
 )
 
 var (

@@ -102,11 +102,12 @@ type KubernetesMatch struct {
 	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[^*]*[*]?$')",message="\"*\" stands alone or once at the end, as in ledger-*"
 	Names []string `json:"names,omitempty"`
 
-	// verbs that admission reports. There is no patch: a patch arrives as an update.
+	// verbs that admission reports, and read. There is no patch: a patch arrives as an update. A rule about reads has an
+	// effect where the authorization webhook is in use.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=5
 	Verbs []Verb `json:"verbs"`
 
 	// origins of the target. Omitted: any origin.

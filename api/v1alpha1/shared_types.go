@@ -36,10 +36,10 @@ const (
 	EnforcementAudit   Enforcement = "Audit"
 )
 
-// Verb is what admission sees of an operation on an object.
+// Verb is what happens to an object, as admission sees it; read is seen where the authorization webhook is in use.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:XValidation:rule="self in ['create', 'update', 'delete', 'connect']",message="must be create, update, delete or connect",messageExpression="self == 'patch' ? 'patch is not a verb here, because admission reports a patch as an update: write update' : 'must be create, update, delete or connect'"
+// +kubebuilder:validation:XValidation:rule="self in ['create', 'update', 'delete', 'connect', 'read']",message="must be create, update, delete, connect or read",messageExpression="self == 'patch' ? 'patch is not a verb here, because admission reports a patch as an update: write update' : self in ['get', 'list', 'watch'] ? self + ' is not a verb here: write read, which is get, list and watch' : 'must be create, update, delete, connect or read'"
 type Verb string
 
 // Verbs. A patch arrives at admission as an update (or as a create, for an apply to a missing object), so there is no
@@ -49,6 +49,8 @@ const (
 	VerbUpdate  Verb = "update"
 	VerbDelete  Verb = "delete"
 	VerbConnect Verb = "connect"
+	// VerbRead is get, list and watch. Only the authorization webhook sees it.
+	VerbRead Verb = "read"
 )
 
 // Origin says who made the target of an operation. Only a verified created-by stamp gives ThisSession; Unknown counts

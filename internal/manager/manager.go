@@ -35,7 +35,7 @@ func Run(ctx context.Context, config *rest.Config, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := wire(ctx, mgr, keeper); err != nil {
+	if err := wire(ctx, mgr, options, keeper); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {

@@ -21,6 +21,12 @@ type Options struct {
 	// WebhookURL is https://host:port under which the API server reaches the webhook server. Empty: through the Service
 	// stepbeyond-webhook of the system namespace.
 	WebhookURL string
+	// AuthorizationURL is https://host:port under which the API servers reach the webhook server for authorization, where
+	// they can call no Service: the Service's cluster IP, for example. Empty: WebhookURL. Without both there is no
+	// authorization webhook.
+	AuthorizationURL string
+	// ControlPlaneDirectory is where the files of the Secret stepbeyond-control-plane lie on the API servers' hosts.
+	ControlPlaneDirectory string
 	// MetricsAddress serves Prometheus metrics over HTTP; "0" serves none.
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz.
@@ -41,6 +47,8 @@ type Options struct {
 func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.WebhookAddress, "webhook-bind-address", ":9443", "host:port that the webhook server listens on")
 	flags.StringVar(&o.WebhookURL, "webhook-url", "", "https://host:port under which the API server reaches the webhook server; empty for the Service stepbeyond-webhook")
+	flags.StringVar(&o.AuthorizationURL, "authorization-url", "", "https://host:port under which API servers reach the webhook server for authorization, which can call no Service; empty for --webhook-url")
+	flags.StringVar(&o.ControlPlaneDirectory, "control-plane-directory", "/etc/kubernetes/stepbeyond", "where the files of the Secret stepbeyond-control-plane lie on the hosts of the API servers")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "host:port that serves metrics; 0 for none")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "host:port that serves /healthz and /readyz")
 	o.Timing = certs.DefaultTiming()
@@ -81,9 +89,14 @@ func (o *Options) webhookHosts() ([]string, error) {
 			serviceName + "." + systemNamespace + ".svc.cluster.local",
 		}, nil
 	}
-	u, err := url.Parse(o.WebhookURL)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.Path != "" {
+	if !validURL(o.WebhookURL) {
 		return nil, fmt.Errorf("webhook-url: %q %w", o.WebhookURL, errWebhookURL)
 	}
+	u, _ := url.Parse(o.WebhookURL)
 	return []string{u.Hostname()}, nil
+}
+
+func validURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.Path == ""
 }

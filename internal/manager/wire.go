@@ -40,7 +40,7 @@ type parts struct {
 }
 
 // wire makes every part and registers it with the manager.
-func wire(ctx context.Context, mgr ctrl.Manager, keeper *rotation.Keeper) error {
+func wire(ctx context.Context, mgr ctrl.Manager, options Options, keeper *rotation.Keeper) error {
 	direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
@@ -76,7 +76,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, keeper *rotation.Keeper) error 
 	if err := p.addRotation(); err != nil {
 		return err
 	}
-	return p.addControllers(ctx)
+	return p.addControllers(ctx, options)
 }
 
 // addWebhooks serves admission on every replica. A replica is ready when its policies are loaded and its certificate is
@@ -94,6 +94,7 @@ func (p *parts) addWebhooks(onboarding admission.Handler) error {
 		enforcement.PathOrigin: &webhook.Reviewer{Handler: &webhook.Origin{
 			Store: p.store, Sessions: p.sessions, Stamper: p.stamper, Now: time.Now,
 		}},
+		enforcement.PathAuthorize:    p.authorize(),
 		enforcement.PathOnboarding:   &webhook.Reviewer{Handler: onboarding},
 		enforcement.PathObjectsStamp: &admission.Webhook{Handler: &webhook.ObjectsStamp{Store: p.store, Now: time.Now}},
 		enforcement.PathObjects: &admission.Webhook{Handler: &webhook.Objects{
@@ -112,7 +113,7 @@ func (p *parts) addWebhooks(onboarding admission.Handler) error {
 	return nil
 }
 
-func (p *parts) addControllers(ctx context.Context) error {
+func (p *parts) addControllers(ctx context.Context, options Options) error {
 	canary, err := enforcement.NewCanary(p.mgr.GetConfig())
 	if err != nil {
 		return err
@@ -125,6 +126,10 @@ func (p *parts) addControllers(ctx context.Context) error {
 	if err := metrics.Registry.Register(releases); err != nil {
 		return fmt.Errorf("register the metric of released namespaces: %w", err)
 	}
+	files, err := p.controlPlaneFiles(options)
+	if err != nil {
+		return err
+	}
 	c, live, recorder := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.mgr.GetEventRecorder("stepbeyond")
 	allowed := &roles.Roles{Reader: c}
 	canary.Servers = enforcement.PublishedServers{Live: live}
@@ -133,7 +138,7 @@ func (p *parts) addControllers(ctx context.Context) error {
 		return err
 	}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
-		p.store, allowed,
+		p.store, allowed, files,
 		&enforcementcontroller.Scope{
 			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: p.keeper, Manager: self, State: p.state,
 			Guard: watchdog.Guard, Alarm: watchdog.Alarm,

@@ -32,6 +32,8 @@ type Snapshot struct {
 	Scope enforcement.Scope
 	// Onboarding are the governed namespaces whose profile only audits, sorted.
 	Onboarding []string
+	// Reads are the selectors of rules and catalogue entries about reads, of all policies.
+	Reads []policy.KubernetesSelector
 	// Released namespaces leave an earlier scope.
 	Released []string
 
@@ -134,7 +136,7 @@ func Build(in Input) (*Snapshot, error) {
 		// Every object was compiled alone before; a problem of the whole set is a defect of this package.
 		return nil, fmt.Errorf("compile policies: %w", problems[0])
 	}
-	b.snapshot.Engine, b.snapshot.Cluster = engine, b.set.Cluster
+	b.snapshot.Engine, b.snapshot.Cluster, b.snapshot.Reads = engine, b.set.Cluster, readsOf(&b.set)
 	return b.snapshot, nil
 }
 

@@ -220,7 +220,7 @@ func TestBadRulesAreRefused(t *testing.T) {
 		{
 			name:  "a rule for reads, which admission does not see",
 			patch: `[{"op":"replace","path":"/spec/rules/0/match/kubernetes/0/verbs","value":["get"]}]`,
-			want:  cause{"spec.rules[0].match.kubernetes[0].verbs[0]", "must be create, update, delete or connect"},
+			want:  cause{"spec.rules[0].match.kubernetes[0].verbs[0]", "must be create, update, delete, connect or read"},
 		},
 		{
 			name:  "a policy of 129 rules",

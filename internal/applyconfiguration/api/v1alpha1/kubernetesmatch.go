@@ -22,7 +22,8 @@ type KubernetesMatchApplyConfiguration struct {
 	// names are object names, compared whole; "*" stands alone or as one suffix, as in "ledger-*". Omitted: every
 	// name, also that of a request that has none yet (generateName, deletecollection).
 	Names []string `json:"names,omitempty"`
-	// verbs that admission reports. There is no patch: a patch arrives as an update.
+	// verbs that admission reports, and read. There is no patch: a patch arrives as an update. A rule about reads has an
+	// effect where the authorization webhook is in use.
 	Verbs []apiv1alpha1.Verb `json:"verbs,omitempty"`
 	// origins of the target. Omitted: any origin.
 	Origins []apiv1alpha1.Origin `json:"origins,omitempty"`
