@@ -36,7 +36,12 @@ type Cluster struct {
 
 // Start brings up a cluster with an audit log; progress is told each slow step, nil = nobody is. Stop ends it.
 func Start(ctx context.Context, progress func(step string)) (*Cluster, error) {
-	e, err := env.Start(ctx, env.Options{ControllerManager: true, Audit: true, Progress: progress})
+	return StartWith(ctx, env.Options{ControllerManager: true, Audit: true, Progress: progress})
+}
+
+// StartWith is Start on a control plane of the caller's choice. Without ControllerManager no home has an agent.
+func StartWith(ctx context.Context, options env.Options) (*Cluster, error) {
+	e, err := env.Start(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,10 @@ type Options struct {
 	APIServerArgs []string
 	// Audit records writes in the API server's audit log, for AuditMark and AuditSince.
 	Audit bool
+	// WithoutAuthorizer leaves the authorization webhook of the manager out; the API server then asks RBAC alone.
+	WithoutAuthorizer bool
+	// StaticManifests lets the API server load the static admission policies that the manager writes.
+	StaticManifests bool
 	// Dir holds certificates, kubeconfigs, logs and data, and stays after Stop. Omitted = a temporary folder that goes.
 	Dir string
 	// Progress is told each slow step before it is done. Omitted = nobody is told.
@@ -45,6 +49,10 @@ type Env struct {
 	client   kubernetes.Interface
 	// controllerManager tells Apply to expect what only kube-controller-manager makes.
 	controllerManager bool
+
+	// following ends the keeping of the control plane's files, and kept is closed when it has ended.
+	following context.CancelFunc
+	kept      chan struct{}
 
 	mu        sync.Mutex
 	processes []*process // in the order of their start; stopped in the reverse order, before the API server
@@ -126,6 +134,10 @@ func (e *Env) Dir() string { return e.dir }
 // whose etcd is gone can hold its port for a minute. A second call waits for the first and returns the same error.
 func (e *Env) Stop() error {
 	e.stopOnce.Do(func() {
+		if e.following != nil {
+			e.following()
+			<-e.kept
+		}
 		e.mu.Lock()
 		processes := slices.Clone(e.processes)
 		e.mu.Unlock()

@@ -67,6 +67,7 @@ func (e *Env) NewManager(ctx context.Context, opts ManagerOptions) (*Manager, er
 		"--kubeconfig=" + kubeconfig,
 		"--webhook-bind-address=" + webhook,
 		"--webhook-url=https://" + webhook,
+		"--control-plane-directory=" + e.ControlPlaneDir(),
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
 		"--leader-elect=false",

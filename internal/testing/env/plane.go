@@ -32,6 +32,7 @@ func (e *Env) startPlane(ctx context.Context, opts Options) error {
 	e.admin = admin
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	e.follow()
 	// The port opens before the bootstrap roles exist; /readyz covers their post-start hook, /healthz does not wait for it.
 	return poll(ctx, nil, func(ctx context.Context) error {
 		return e.client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
@@ -71,6 +72,9 @@ func (e *Env) configurePlane(plane *envtest.Environment, opts Options) error {
 	}
 	// It would publish an address of the machine in the Service kubernetes, and it listens on the loopback interface.
 	api.Configure().Set("endpoint-reconciler-type", "none")
+	if err := e.configureControlPlane(api, opts); err != nil {
+		return err
+	}
 	extra := opts.APIServerArgs
 	if opts.Audit {
 		audit, err := e.auditArgs()
