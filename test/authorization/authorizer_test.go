@@ -9,7 +9,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -45,10 +44,7 @@ func watchSecrets(ctx context.Context, t *testing.T, cfg *rest.Config) error {
 }
 
 func logs(namespace string) request {
-	return func(ctx context.Context, t *testing.T, cfg *rest.Config) error {
-		_, err := clientOf(t, cfg).CoreV1().Pods(namespace).GetLogs("web", &corev1.PodLogOptions{}).DoRaw(ctx)
-		return err
-	}
+	return path("GET", "/api/v1/namespaces/"+namespace+"/pods/web/log")
 }
 
 func createPolicy(ctx context.Context, t *testing.T, cfg *rest.Config) error {
@@ -85,8 +81,8 @@ func TestWhatNoAdmissionSeesIsClosedToAgentsAndToNobodyElse(t *testing.T) {
 		{"the Secrets of the cluster", path("GET", "/api/v1/secrets"), []string{"Forbidden: read secrets (unnamed) "}},
 		{"a watch of Secrets", watchSecrets, []string{"Forbidden: read secrets checkout/(unnamed) "}},
 		{"logs of another namespace", logs("free"), []string{"Forbidden: read pods/log free/web is outside the authority"}},
-		{"a user", as(rest.ImpersonationConfig{UserName: "carla@acme.example"}), []string{"Forbidden: impersonate users carla@acme.example ", impersonal}},
-		{"a ServiceAccount", as(rest.ImpersonationConfig{UserName: "system:serviceaccount:free:bystander"}), []string{"Forbidden: impersonate serviceaccounts free/bystander ", impersonal}},
+		{"a user", as(rest.ImpersonationConfig{UserName: "carla@acme.example"}), []string{"Forbidden: impersonate ", impersonal}},
+		{"a ServiceAccount", as(rest.ImpersonationConfig{UserName: "system:serviceaccount:free:bystander"}), []string{"Forbidden: impersonate ", impersonal}},
 		{"a user with a group", as(rest.ImpersonationConfig{UserName: "carla@acme.example", Groups: []string{"system:masters"}}), []string{"Forbidden: impersonate ", impersonal}},
 		{"a node", as(rest.ImpersonationConfig{UserName: "system:node:worker-1"}), []string{"Forbidden: impersonate ", impersonal}},
 		{"its own name", as(rest.ImpersonationConfig{UserName: "system:serviceaccount:" + home + ":agent"}), []string{"Forbidden: impersonate ", impersonal}},
@@ -194,6 +190,7 @@ func TestRulesTightenReads(t *testing.T) {
 	if err := shared.Admin.Create(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = shared.Admin.Delete(context.Background(), policy) })
 	refused := func(r request, want string) func() error {
 		return func() error {
 			if err := r(t.Context(), t, agent); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
@@ -234,7 +231,6 @@ func TestWithTheManagerKilledOnlyWhatItDecidesIsRefused(t *testing.T) {
 		if err := shared.Manager.WaitReady(context.Background(), readyWithin); err != nil {
 			t.Fatal(err)
 		}
-		awaitAuthorizer(t)
 	})
 	for name, r := range map[string]request{
 		"a Secret": path("GET", core+"/secrets/db"), "logs": logs(home), "another name": as(rest.ImpersonationConfig{UserName: "carla@acme.example"}),
