@@ -31,6 +31,11 @@
 //	exec in an own Pod, command, no stdin or tty  every harm Absent            AUTO
 //	ephemeral container                           Security                     ASK
 //
+// # What no admission sees
+//
+// [Authorization.Operation] reads what an authorizer is asked: get, list and watch are parsed reads, and the verbs of
+// impersonation are one of their own. A namespace outside of the session is OutsideAuthority as for a write.
+//
 // # What controllers do
 //
 // An agent that may not do a thing can write what makes a controller do it, and no request of the controller's is
