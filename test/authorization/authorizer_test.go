@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/policy"
 )
 
 // request is one request of whoever cfg is.
@@ -47,9 +48,12 @@ func logs(namespace string) request {
 	return path("GET", "/api/v1/namespaces/"+namespace+"/pods/web/log")
 }
 
-func createPolicy(ctx context.Context, t *testing.T, cfg *rest.Config) error {
-	_, err := clientOf(t, cfg).AdmissionregistrationV1().MutatingAdmissionPolicies().Create(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{
+func createBinding(ctx context.Context, t *testing.T, cfg *rest.Config) error {
+	_, err := clientOf(t, cfg).AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "mine"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: "mine", ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit},
+		},
 	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
@@ -92,7 +96,8 @@ func TestWhatNoAdmissionSeesIsClosedToAgentsAndToNobodyElse(t *testing.T) {
 		{"a floor policy", dryDelete(admission + "/validatingadmissionpolicies/stepbeyond-floor-self"), []string{"Forbidden: delete validatingadmissionpolicies stepbeyond-floor-self ", "rule baseline/admission"}},
 		{"a floor binding", dryDelete(admission + "/validatingadmissionpolicybindings/stepbeyond-floor-self"), []string{"Forbidden: delete validatingadmissionpolicybindings stepbeyond-floor-self "}},
 		{"all floor bindings", dryDelete(admission + "/validatingadmissionpolicybindings"), []string{"Forbidden: delete validatingadmissionpolicybindings (unnamed) "}},
-		{"a policy of its own", createPolicy, []string{"Forbidden: create mutatingadmissionpolicies "}},
+		{"a binding of its own", createBinding, []string{"Forbidden: create validatingadmissionpolicybindings "}},
+		{"a mutating policy", dryDelete(admission + "/mutatingadmissionpolicies/any"), []string{"Forbidden: delete mutatingadmissionpolicies any "}},
 		{"logs of the API server's host", path("GET", "/logs/"), []string{"Forbidden: read nonresourceurls /logs", "rule baseline/server-internals"}},
 		{"a profile of the API server", path("GET", "/debug/pprof/cmdline"), []string{"Forbidden: read nonresourceurls /debug/pprof/cmdline "}},
 	} {
@@ -182,15 +187,15 @@ func TestRulesTightenReads(t *testing.T) {
 			Groups: []string{""}, Resources: []string{resource}, Verbs: []v1alpha1.Verb{v1alpha1.VerbRead},
 		}}}}
 	}
-	policy := &v1alpha1.ClusterAgentPolicy{ObjectMeta: metav1.ObjectMeta{Name: "reads"}, Spec: v1alpha1.ClusterAgentPolicySpec{
+	rules := &v1alpha1.ClusterAgentPolicy{ObjectMeta: metav1.ObjectMeta{Name: "reads"}, Spec: v1alpha1.ClusterAgentPolicySpec{
 		BaselineVersion: "v1",
 		Governed:        v1alpha1.GovernedSubjects{NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"acme.example/none": "none"}}},
 		Rules:           []v1alpha1.Rule{reads("no-logs", v1alpha1.RuleClassForbidden, "pods/log"), reads("ask-settings", v1alpha1.RuleClassAsk, "configmaps")},
 	}}
-	if err := shared.Admin.Create(t.Context(), policy); err != nil {
+	if err := shared.Admin.Create(t.Context(), rules); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = shared.Admin.Delete(context.Background(), policy) })
+	t.Cleanup(func() { _ = shared.Admin.Delete(context.Background(), rules) })
 	refused := func(r request, want string) func() error {
 		return func() error {
 			if err := r(t.Context(), t, agent); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
@@ -202,6 +207,7 @@ func TestRulesTightenReads(t *testing.T) {
 	settings := path("GET", core+"/configmaps/settings")
 	eventually(t, refused(logs(home), "Forbidden: read pods/log checkout/web is closed to agents and no approval opens it (rule reads/no-logs)"))
 	eventually(t, refused(settings, "Denied: read configmaps checkout/settings needs a person, and grants cover writes only. Next: go on without it"))
+	eventually(t, refused(settings, "; "+string(policy.ReasonUngrantable)+"; rule reads/ask-settings]"))
 	if err := settings(t.Context(), t, bystander); err != nil {
 		t.Errorf("the bystander: %v", err)
 	}
@@ -212,7 +218,7 @@ func TestRulesTightenReads(t *testing.T) {
 	if err := shared.Admin.List(t.Context(), &grants); err != nil || len(grants.Items) > 0 {
 		t.Errorf("%d questions were opened: %v", len(grants.Items), err)
 	}
-	if err := shared.Admin.Delete(t.Context(), policy); err != nil {
+	if err := shared.Admin.Delete(t.Context(), rules); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() error { return settings(t.Context(), t, agent) })

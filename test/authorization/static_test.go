@@ -49,7 +49,7 @@ func TestTheStaticPolicyGuardsWhatNoOtherPolicySees(t *testing.T) {
 	}
 	for name, r := range map[string]request{
 		"a policy": policy, "a binding": dryDelete(admission + "/validatingadmissionpolicybindings/stepbeyond-floor-pods"),
-		"all bindings": dryDelete(admission + "/validatingadmissionpolicybindings"), "a policy of its own": createPolicy,
+		"all bindings": dryDelete(admission + "/validatingadmissionpolicybindings"), "a binding of its own": createBinding,
 		"the webhook": dryDelete(admission + "/validatingwebhookconfigurations/stepbeyond"), "the stamping webhook": dryDelete(admission + "/mutatingwebhookconfigurations/stepbeyond"),
 	} {
 		t.Run(name, func(t *testing.T) {
