@@ -58,7 +58,7 @@ func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	log.SetLogger(logr.Discard())
-	if plane, err = env.Start(ctx, env.Options{ControllerManager: true, Audit: true}); err != nil {
+	if plane, err = env.Start(ctx, env.Options{ControllerManager: true, Audit: true, WithoutAuthorizer: true}); err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, plane.Stop()) }()
