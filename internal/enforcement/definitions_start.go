@@ -52,10 +52,8 @@ func (g *Guard) awaitServed(ctx context.Context, wanted *unstructured.Unstructur
 		if live == nil || err != nil {
 			return false, err
 		}
-		conditions, _, err := unstructured.NestedSlice(live.Object, "status", "conditions")
-		if err != nil {
-			return false, fmt.Errorf("conditions: %w", err)
-		}
+		// They are null, which is no slice, until the API server has looked at the definition.
+		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 		for _, condition := range conditions {
 			fields, _ := condition.(map[string]any)
 			if fields["type"] == "Established" && fields["status"] == "True" {

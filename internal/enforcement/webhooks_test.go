@@ -114,8 +114,8 @@ func TestWebhooks(t *testing.T) {
 
 func applyIsStable(t *testing.T, c *cluster, cfg Configuration) {
 	before := generations(t, c)
-	if len(before) != 12 {
-		t.Errorf("want 12 objects labelled as ours, got %v", before)
+	if len(before) != 14 {
+		t.Errorf("want 14 objects labelled as ours, got %v", before)
 	}
 	if err := Apply(t.Context(), c.admin, cfg); err != nil {
 		t.Fatal(err)
@@ -331,7 +331,7 @@ func lossIsNamed(t *testing.T, c *cluster, canary *Canary, cfg Configuration) {
 	if proof.FloorProven || proof.FloorPolicies != 2 {
 		t.Errorf("want two of the three probed policies proven, got %+v", proof)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Failure{}, "Err")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Failure{}, "Err", "Address")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if err := Apply(t.Context(), c.admin, cfg); err != nil {
@@ -363,7 +363,7 @@ func webhookDies(t *testing.T, c *cluster, r *reviewer, canary *Canary) {
 	}
 	t.Run("the canary says that the webhook failed and the floor holds", func(t *testing.T) {
 		want := []Failure{{Enforcer: EntryEnforce, Answer: AnswerFailed}}
-		if diff := cmp.Diff(want, failures(canary.Prove(t.Context())), cmpopts.IgnoreFields(Failure{}, "Err")); diff != "" {
+		if diff := cmp.Diff(want, failures(canary.Prove(t.Context())), cmpopts.IgnoreFields(Failure{}, "Err", "Address")); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
