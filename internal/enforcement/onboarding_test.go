@@ -52,9 +52,6 @@ func TestOnboardingEntries(t *testing.T) {
 		validating = "validating onboarding.stepbeyond.dev https://127.0.0.1:9443/onboarding"
 		mutating   = "mutating onboarding.stepbeyond.dev https://127.0.0.1:9443/origin"
 	)
-	condition := func(name, expression string) *admissionregistration.MatchConditionApplyConfiguration {
-		return condition(name, expression)
-	}
 	controller := ServiceAccount{Namespace: "trial", Name: "controller"}
 	watched := shard{namespaces: []string{"beta", "trial"}, exempt: []string{controller.Username()}}
 	for _, tt := range []struct {

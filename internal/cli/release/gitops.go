@@ -29,5 +29,9 @@ func managers(object client.Object) string {
 }
 
 func writes(fields *metav1.FieldsV1) bool {
-	return fields != nil && (strings.Contains(string(fields.Raw), `"f:spec"`) || strings.Contains(string(fields.Raw), `"f:labels"`))
+	if fields == nil {
+		return false
+	}
+	text := fields.GetRawString()
+	return strings.Contains(text, `"f:spec"`) || strings.Contains(text, `"f:labels"`)
 }

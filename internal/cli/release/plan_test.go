@@ -33,10 +33,8 @@ func governing(name, label string, changes ...func(*v1alpha1.ClusterAgentPolicy)
 	return p
 }
 
-func releasing(namespace string) func(*v1alpha1.ClusterAgentPolicy) {
-	return func(p *v1alpha1.ClusterAgentPolicy) {
-		p.Spec.Governed.Released = []v1alpha1.ReleasedNamespace{{Namespace: namespace, Reason: "moved"}}
-	}
+func releasing(p *v1alpha1.ClusterAgentPolicy) {
+	p.Spec.Governed.Released = []v1alpha1.ReleasedNamespace{{Namespace: "checkout", Reason: "moved"}}
 }
 
 func sessionsOf(user, namespace string) func(*v1alpha1.ClusterAgentPolicy) {
@@ -65,10 +63,10 @@ func TestWhatLetsANamespaceGo(t *testing.T) {
 		{"a label without a profile enforces too", labels{profile: "unknown"}, one, true, "", "a, unlabel"},
 		{"a label that only audits now: the entry alone", labels{profile: "a-audit"}, one, true, "", "a"},
 		{"a lost label: the entry alone", nil, one, true, "", "a"},
-		{"an entry while the label still enforces: the label", labels{profile: "a"}, policies{governing("a", profile, releasing("checkout"))}, true, "", "a, unlabel"},
-		{"an entry that is in force", nil, policies{governing("a", profile, releasing("checkout"))}, false, "",
+		{"an entry while the label still enforces: the label", labels{profile: "a"}, policies{governing("a", profile, releasing)}, true, "", "a, unlabel"},
+		{"an entry that is in force", nil, policies{governing("a", profile, releasing)}, false, "",
 			"namespace/checkout is released already: neither webhook nor floor covers it"},
-		{"an entry and an audited profile", labels{profile: "a-audit"}, policies{governing("a", profile, releasing("checkout"))}, false, "",
+		{"an entry and an audited profile", labels{profile: "a-audit"}, policies{governing("a", profile, releasing)}, false, "",
 			"namespace/checkout is released already: neither webhook nor floor covers it"},
 		{"a profile that always audited", labels{profile: "a-audit"}, one, false, "",
 			"error: namespace checkout is not enforced: its profile a-audit only audits, so there is nothing to release"},
@@ -78,7 +76,7 @@ func TestWhatLetsANamespaceGo(t *testing.T) {
 		{"two policies and a lost label", nil, two, true, "",
 			"error: no ClusterAgentPolicy selects namespace checkout any more; choose with --policy which one releases it: a, b"},
 		{"two policies, a lost label, and a choice", nil, two, true, "a", "a"},
-		{"two policies, a lost label, and an entry of one", nil, policies{governing("a", "team"), governing("b", profile, releasing("checkout"))}, true, "", "b"},
+		{"two policies, a lost label, and an entry of one", nil, policies{governing("a", "team"), governing("b", profile, releasing)}, true, "", "b"},
 		{"a choice that does not exist", labels{profile: "a"}, one, true, "c", "error: --policy: there is no ClusterAgentPolicy c; there are: a"},
 		{"a selector by another label", labels{profile: "b", "team": "x"}, two, true, "",
 			"error: ClusterAgentPolicy a selects namespace checkout by more than the label stepbeyond.dev/profile: team; " +
@@ -122,7 +120,7 @@ func planned(p *plan, err error) string {
 
 func TestWhoWritesAnObjectAgainByItselfIsNamed(t *testing.T) {
 	fields := func(manager, subresource, raw string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: &metav1.FieldsV1{Raw: []byte(raw)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(raw)}
 	}
 	const spec, labels, annotations = `{"f:spec":{"f:profiles":{}}}`, `{"f:metadata":{"f:labels":{}}}`, `{"f:metadata":{"f:annotations":{}}}`
 	object := &v1alpha1.ClusterAgentPolicy{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{

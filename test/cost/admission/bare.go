@@ -110,7 +110,7 @@ func withBare(ctx context.Context, f *field, plane *env.Env) error {
 	if err := admin.Create(ctx, bareConfiguration(at)); err != nil {
 		return fmt.Errorf("create webhook configuration: %w", err)
 	}
-	cfg, err := newCaller(ctx, plane, callers)
+	cfg, err := newCaller(ctx, plane)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func withExcluding(ctx context.Context, f *field, plane *env.Env) error {
 	if err := errors.Join(admin.Create(ctx, policy), admin.Create(ctx, binding)); err != nil {
 		return fmt.Errorf("create policy: %w", err)
 	}
-	cfg, err := newCaller(ctx, plane, callers)
+	cfg, err := newCaller(ctx, plane)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (f *field) add(name string, plane *env.Env, cfg *rest.Config, namespace str
 }
 
 func withNothing(ctx context.Context, f *field, plane *env.Env) error {
-	cfg, err := newCaller(ctx, plane, callers)
+	cfg, err := newCaller(ctx, plane)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func withOurs(ctx context.Context, f *field, plane *env.Env) (err error) {
 	if err := f.add(governed, plane, home.Agent.Config, home.Namespace, managerCPU); err != nil {
 		return err
 	}
-	cfg, err := newCaller(ctx, plane, callers)
+	cfg, err := newCaller(ctx, plane)
 	if err != nil {
 		return err
 	}
@@ -113,29 +113,29 @@ func withOurs(ctx context.Context, f *field, plane *env.Env) (err error) {
 const callers = "callers"
 
 // newCaller makes a ServiceAccount that may do everything, and a Pod that its token is bound to.
-func newCaller(ctx context.Context, plane *env.Env, name string) (*rest.Config, error) {
+func newCaller(ctx context.Context, plane *env.Env) (*rest.Config, error) {
 	admin, err := plane.Client()
 	if err != nil {
 		return nil, err
 	}
 	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: callers}},
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: callers, Name: callers}},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "everything-" + name},
+			ObjectMeta: metav1.ObjectMeta{Name: "everything-" + callers},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: name, Name: name}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: callers, Name: callers}},
 		},
 		&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name},
-			Spec:       corev1.PodSpec{ServiceAccountName: name, Containers: []corev1.Container{{Name: name, Image: "registry.acme.example/caller:1"}}},
+			ObjectMeta: metav1.ObjectMeta{Namespace: callers, Name: callers},
+			Spec:       corev1.PodSpec{ServiceAccountName: callers, Containers: []corev1.Container{{Name: callers, Image: "registry.acme.example/caller:1"}}},
 		},
 	} {
 		if err := admin.Create(ctx, object); err != nil {
-			return nil, fmt.Errorf("create %T %s: %w", object, name, err)
+			return nil, fmt.Errorf("create %T %s: %w", object, callers, err)
 		}
 	}
-	token, err := plane.ServiceAccountToken(ctx, name, name, name)
+	token, err := plane.ServiceAccountToken(ctx, callers, callers, callers)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,16 @@ import (
 )
 
 func main() {
+	kept, err := measureAll()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-admission:", err)
+	}
+	if err != nil || !kept {
+		os.Exit(1)
+	}
+}
+
+func measureAll() (kept bool, err error) {
 	log.SetLogger(logr.Discard()) // what the clients would say is in their errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -22,15 +32,8 @@ func main() {
 	flag.IntVar(&o.bystander, "bystander", 100_000, "writes of a bystander that must reach no webhook")
 	bare := flag.Bool("serve-bare", false, "serve the bare webhook until standard input ends; for the program itself")
 	flag.Parse()
-	measure := func() (bool, error) { return run(ctx, o) }
 	if *bare {
-		measure = func() (bool, error) { return true, serveBare(ctx) }
+		return true, serveBare(ctx)
 	}
-	kept, err := measure()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-admission:", err)
-	}
-	if err != nil || !kept {
-		os.Exit(1)
-	}
+	return run(ctx, o)
 }
