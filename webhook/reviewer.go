@@ -89,8 +89,10 @@ func readReview(httpRequest *http.Request) (admission.Request, error) {
 		return admission.Request{}, errTooLarge
 	}
 	var got review
-	if err := utiljson.Unmarshal(body, &got); err != nil || got.Request == nil ||
-		got.APIVersion != admissionv1.SchemeGroupVersion.String() || got.Kind != "AdmissionReview" {
+	if err := utiljson.Unmarshal(body, &got); err != nil {
+		return readUndecoded(body)
+	}
+	if got.Request == nil || got.APIVersion != admissionv1.SchemeGroupVersion.String() || got.Kind != "AdmissionReview" {
 		return admission.Request{}, errNotReview
 	}
 	request := got.Request.AdmissionRequest
@@ -103,6 +105,16 @@ func readReview(httpRequest *http.Request) (admission.Request, error) {
 		}
 	}
 	return admission.Request{AdmissionRequest: request}, nil
+}
+
+// readUndecoded is for a review with an object that is none: it is the handler's to refuse, with the field that is wrong.
+func readUndecoded(body []byte) (admission.Request, error) {
+	var got admissionv1.AdmissionReview
+	if err := utiljson.Unmarshal(body, &got); err != nil || got.Request == nil ||
+		got.APIVersion != admissionv1.SchemeGroupVersion.String() || got.Kind != "AdmissionReview" {
+		return admission.Request{}, errNotReview
+	}
+	return admission.Request{AdmissionRequest: *got.Request}, nil
 }
 
 // reviewLogger says which request a line of the log is about.

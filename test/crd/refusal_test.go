@@ -218,9 +218,9 @@ func TestBadRulesAreRefused(t *testing.T) {
 			want:  cause{"spec.rules[0].match.kubernetes[0].verbs[1]", "patch is not a verb here, because admission reports a patch as an update: write update"},
 		},
 		{
-			name:  "a rule for reads, which admission does not see",
+			name:  "a rule for a verb of the API that is no verb here",
 			patch: `[{"op":"replace","path":"/spec/rules/0/match/kubernetes/0/verbs","value":["get"]}]`,
-			want:  cause{"spec.rules[0].match.kubernetes[0].verbs[0]", "must be create, update, delete, connect or read"},
+			want:  cause{"spec.rules[0].match.kubernetes[0].verbs[0]", `Invalid value: "get": get is not a verb here: write read, which is get, list and watch`},
 		},
 		{
 			name:  "a policy of 129 rules",

@@ -96,16 +96,22 @@ func at(t *testing.T, namespace string) *home {
 	if h.agent, err = accountActor(t.Context(), namespace, "agent", h.pod); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { return governed(t.Context(), h.agent, namespace) })
+	eventually(t, func() error { return governed(t, h.agent, namespace) })
 	atHome[namespace] = h
 	return h
 }
 
-// governed tells whether the API server asks the manager about writes of the actor: what it creates is stamped.
-func governed(ctx context.Context, a *actor, namespace string) error {
+// governed tells whether the API server asks the manager about writes of the actor: what it creates is stamped, and was
+// decided. Those are two configurations, and an API server can know one before the other.
+func governed(t *testing.T, a *actor, namespace string) error {
+	t.Helper()
 	probe := configMap(namespace, "probe")
-	if err := a.Create(ctx, probe, client.DryRunAll); err != nil {
-		return err
+	got := a.try(t, func(ctx context.Context, a *actor) error { return a.Create(ctx, probe, client.DryRunAll) })
+	if got.err != nil {
+		return got.err
+	}
+	if got.Class == "" {
+		return fmt.Errorf("a ConfigMap of %s is not decided about", a.username)
 	}
 	if probe.Annotations[v1alpha1.AnnotationCreatedBy] == "" {
 		return fmt.Errorf("a ConfigMap of %s is not stamped", a.username)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,17 +88,31 @@ func at(t *testing.T, namespace string) *home {
 		if h.agents[i], err = newActor("system:serviceaccount:"+namespace+":agent", cfg); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() error { return governed(t.Context(), h.agents[i], namespace) })
+		eventually(t, func() error { return governed(t, i, h.agents[i], namespace) })
 	}
 	atHome[namespace] = h
 	return h
 }
 
-// governed tells whether the API server asks the manager about writes of the actor: what it creates is stamped.
-func governed(ctx context.Context, a *actor, namespace string) error {
-	probe := configMap(namespace, "probe")
-	if err := a.Create(ctx, probe, client.DryRunAll); err != nil {
+// governed tells whether API server i asks the manager about writes of the actor: what it creates is stamped, and was
+// decided. Those are two configurations, and an API server can know one before the other.
+func governed(t *testing.T, i int, a *actor, namespace string) error {
+	t.Helper()
+	mark, err := servers()[i].AuditMark()
+	if err != nil {
 		return err
+	}
+	probe := configMap(namespace, "probe")
+	if err := a.Create(t.Context(), probe, client.DryRunAll); err != nil {
+		return err
+	}
+	events, err := servers()[i].AuditSince(mark, a.username)
+	if err != nil {
+		return err
+	}
+	decided := func(e auditv1.Event) bool { return e.Annotations[enforcer+"/class"] != "" }
+	if !slices.ContainsFunc(events, decided) {
+		return fmt.Errorf("a ConfigMap of %s is not decided about", a.username)
 	}
 	if probe.Annotations[v1alpha1.AnnotationCreatedBy] == "" {
 		return fmt.Errorf("a ConfigMap of %s is not stamped", a.username)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -80,11 +81,16 @@ func (c *Cluster) HomeUnder(ctx context.Context, namespace, profile string) (*Ho
 	return home, eventually(ctx, func() error { return home.enforced(ctx) })
 }
 
-// enforced tells whether the API server asks the manager about the agent's writes: what it creates is stamped.
+// enforced tells whether the API server asks the manager about the agent's writes: what it creates is stamped, and was
+// decided. Those are two configurations, and an API server can know one before the other.
 func (h *Home) enforced(ctx context.Context) error {
 	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "probe"}}
-	if err := h.Agent.Create(ctx, probe, client.DryRunAll); err != nil {
+	answer, err := h.Agent.Try(ctx, func(ctx context.Context, a *Actor) error { return a.Create(ctx, probe, client.DryRunAll) })
+	if err = errors.Join(err, answer.Err); err != nil {
 		return fmt.Errorf("probe of %s: %w", h.Namespace, err)
+	}
+	if answer.Class == "" {
+		return fmt.Errorf("what the agent of %s makes is not decided about", h.Namespace)
 	}
 	if probe.Annotations[v1alpha1.AnnotationCreatedBy] == "" {
 		return fmt.Errorf("what the agent of %s makes is not stamped", h.Namespace)
