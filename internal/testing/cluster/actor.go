@@ -44,10 +44,12 @@ type Answer struct {
 }
 
 const (
-	enforcer    = "enforce.stepbeyond.dev"
 	causePrefix = "stepbeyond.dev/"
 	floorSpoke  = "ValidatingAdmissionPolicy 'stepbeyond-floor-"
 )
+
+// entries decide about requests: one enforces, the other only counts.
+var entries = []string{"enforce.stepbeyond.dev", "onboarding.stepbeyond.dev"}
 
 // Try sends one request of the actor. Requests of one actor must not overlap, because the record is told apart by name.
 func (a *Actor) Try(ctx context.Context, request func(context.Context, *Actor) error) (Answer, error) {
@@ -79,8 +81,10 @@ func (a *Actor) Try(ctx context.Context, request func(context.Context, *Actor) e
 		return Answer{}, err
 	}
 	for _, event := range events {
-		if class, ok := event.Annotations[enforcer+"/class"]; ok {
-			answer.Class, answer.Reason = class, event.Annotations[enforcer+"/reason"]
+		for _, entry := range entries {
+			if class, ok := event.Annotations[entry+"/class"]; ok {
+				answer.Class, answer.Reason = class, event.Annotations[entry+"/reason"]
+			}
 		}
 	}
 	return answer, nil
