@@ -13,7 +13,7 @@ RACE_ROUNDS ?= 50
 # Nothing comes from the test cache: it does not see what a test reads through other processes.
 ASSETS := KUBEBUILDER_ASSETS=$(BIN)/k8s
 PACKAGES = go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...
-RACED := ^$(MODULE)/(internal|webhook|test/integration|test/protocol)(/|$$)
+RACED := ^$(MODULE)/(internal|webhook|test/integration|test/protocol|test/rotation)(/|$$)
 DEMO := ^$(MODULE)/test/e2e(/|$$)
 TESTREPORT := go run ./hack/testreport
 
