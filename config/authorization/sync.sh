@@ -26,3 +26,8 @@ for name in $(sed -n 's/^\(webhook-[0-9a-f]*\.kubeconfig\) .*/\1/p' "$staged/sec
 done
 place static-manifests.yaml "$directory/static-manifests/static-manifests.yaml"
 place authorization-configuration.yaml "$directory/authorization-configuration.yaml"
+
+# A kubeconfig that is not named any more holds a path that is not served any more. One hour lets the API server reload.
+for old in $(find "$directory" -maxdepth 1 -name 'webhook-*.kubeconfig' -mmin +60); do
+	grep -q "^$(basename "$old") " "$staged/secret" || rm -f "$old"
+done

@@ -41,6 +41,9 @@ type ControlPlane struct {
 	Endpoint Endpoint
 	// ServerName in the serving certificate, where it is not the host of the URL.
 	ServerName string
+	// ClientCertificate and ClientKey are files on the hosts that the API server authenticates itself with. Omitted, it shows
+	// no certificate.
+	ClientCertificate, ClientKey string
 	// Directory of the files on the hosts: absolute.
 	Directory string
 	// Version is the baseline's: "v1".
@@ -84,7 +87,7 @@ func (c ControlPlane) kubeconfig() ([]byte, error) {
 		Server: c.Endpoint.URL + c.Endpoint.PathPrefix + PathAuthorize, TLSServerName: c.ServerName,
 		CertificateAuthorityData: c.Endpoint.CABundle,
 	}
-	config.AuthInfos[Authorizer] = &clientcmdapi.AuthInfo{}
+	config.AuthInfos[Authorizer] = &clientcmdapi.AuthInfo{ClientCertificate: c.ClientCertificate, ClientKey: c.ClientKey}
 	config.Contexts[Authorizer] = &clientcmdapi.Context{Cluster: Authorizer, AuthInfo: Authorizer}
 	config.CurrentContext = Authorizer
 	text, err := clientcmd.Write(*config)

@@ -10,9 +10,11 @@ import (
 )
 
 var (
-	errNoCertificate = errors.New("holds no PEM certificate")
-	errNamesAlone    = errors.New("needs client-ca-file: names say nothing without an authority that vouches for them")
-	errOtherName     = errors.New("the client certificate is for none of the names in client-names")
+	errNoCertificate         = errors.New("holds no PEM certificate")
+	errNamesAlone            = errors.New("needs client-ca-file: names say nothing without an authority that vouches for them")
+	errAuthorizerCertificate = errors.New("needs authorization-client-certificate and authorization-client-key: without them the webhook would refuse the authorizer of every API server")
+	errHalfCertificate       = errors.New("one of both is missing")
+	errOtherName             = errors.New("the client certificate is for none of the names in client-names")
 )
 
 // clientAuthentication makes a webhook server ask its callers for a certificate, if the options say so.
@@ -22,6 +24,9 @@ func (o *Options) clientAuthentication() (func(*tls.Config), error) {
 			return nil, fmt.Errorf("client-names: %w", errNamesAlone)
 		}
 		return func(*tls.Config) {}, nil
+	}
+	if o.AuthorizationURL != "" && (o.AuthorizationClientCertificate == "" || o.AuthorizationClientKey == "") {
+		return nil, fmt.Errorf("client-ca-file: %w", errAuthorizerCertificate)
 	}
 	text, err := os.ReadFile(o.ClientCAFile)
 	if err != nil {

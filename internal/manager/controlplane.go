@@ -28,11 +28,14 @@ func (p *parts) controlPlaneFiles(options Options) (*controlplane.Files, error) 
 	if options.AuthorizationURL != "" && !validURL(options.AuthorizationURL) {
 		return nil, fmt.Errorf("authorization-url: %q %w", options.AuthorizationURL, errWebhookURL)
 	}
+	if (options.AuthorizationClientCertificate == "") != (options.AuthorizationClientKey == "") {
+		return nil, fmt.Errorf("authorization-client-certificate and authorization-client-key: %w", errHalfCertificate)
+	}
 	return &controlplane.Files{
 		Client: p.mgr.GetClient(), Store: p.store, ScopeChanged: p.state.Changed(),
 		Scope: func() (enforcement.Scope, bool) {
 			observed := p.state.Current()
-			return observed.Scope, observed.Problem == nil && !observed.Proof.Time.IsZero()
+			return observed.Scope, observed.Known() && !observed.Proof.Time.IsZero()
 		},
 		Endpoint: func(ctx context.Context) (enforcement.Endpoint, error) {
 			endpoint, err := p.keeper.Endpoint(ctx)
@@ -42,6 +45,7 @@ func (p *parts) controlPlaneFiles(options Options) (*controlplane.Files, error) 
 		EndpointChanged: p.keeper.Changed(),
 		ControlPlane: enforcement.ControlPlane{
 			ServerName: hosts[0], Directory: options.ControlPlaneDirectory,
+			ClientCertificate: options.AuthorizationClientCertificate, ClientKey: options.AuthorizationClientKey,
 		},
 	}, nil
 }

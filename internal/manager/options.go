@@ -27,6 +27,9 @@ type Options struct {
 	AuthorizationURL string
 	// ControlPlaneDirectory is where the files of the Secret stepbeyond-control-plane lie on the API servers' hosts.
 	ControlPlaneDirectory string
+	// AuthorizationClientCertificate and AuthorizationClientKey are files on the API servers' hosts with the certificate that
+	// the authorizer shows the webhook. Both or none; with ClientCAFile and an authorization webhook both are needed.
+	AuthorizationClientCertificate, AuthorizationClientKey string
 	// MetricsAddress serves Prometheus metrics over HTTP; "0" serves none.
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz.
@@ -49,6 +52,8 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.WebhookURL, "webhook-url", "", "https://host:port under which the API server reaches the webhook server; empty for the Service stepbeyond-webhook")
 	flags.StringVar(&o.AuthorizationURL, "authorization-url", "", "https://host:port under which API servers reach the webhook server for authorization, which can call no Service; empty for --webhook-url")
 	flags.StringVar(&o.ControlPlaneDirectory, "control-plane-directory", "/etc/kubernetes/stepbeyond", "where the files of the Secret stepbeyond-control-plane lie on the hosts of the API servers")
+	flags.StringVar(&o.AuthorizationClientCertificate, "authorization-client-certificate", "", "file on the hosts of the API servers with the client certificate that their authorizer shows the webhook")
+	flags.StringVar(&o.AuthorizationClientKey, "authorization-client-key", "", "file on the hosts of the API servers with the key of that certificate")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "host:port that serves metrics; 0 for none")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "host:port that serves /healthz and /readyz")
 	o.Timing = certs.DefaultTiming()

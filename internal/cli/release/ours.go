@@ -12,7 +12,8 @@ import (
 // named are the names that the manager gives whatever else it writes.
 var named = []string{
 	enforcement.WebhookConfiguration, enforcement.FloorAuthority, enforcement.FloorPods, enforcement.FloorSelf,
-	enforcement.FloorStamps, enforcement.FloorIdentity,
+	enforcement.FloorStamps, enforcement.FloorIdentity, enforcement.FloorForbidden,
+	enforcement.FlowAgents, enforcement.FlowExempt, enforcement.PriorityLevel,
 }
 
 // ours tells whether the manager wrote a cluster-scoped object. A lost label hides none of the names that always exist,

@@ -14,7 +14,7 @@ import (
 // limit leads the governed identities to their priority level, after the scope came into force, and tells whether that
 // was done. A failure takes nothing from the enforcement, so it is no problem of the observation; it is tried again.
 func (r *Scope) limit(ctx context.Context, observed Observation) bool {
-	if observed.Problem != nil && scopeReason(observed.Problem) == "" {
+	if !observed.Known() {
 		return true // nothing was written, so nobody knows whom to lead; that is tried again anyway
 	}
 	if err := admission.Limit(ctx, r.Client, observed.Scope); err != nil {

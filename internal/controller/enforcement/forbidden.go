@@ -54,11 +54,24 @@ func (in input) ruleStatuses() []v1alpha1.RuleStatus {
 			s.Reason, s.Message = v1alpha1.InProcessNotInForce, "The admission policy does not hold it: it was not written yet, or is full."
 		default:
 			s.CompiledTo = v1alpha1.CompiledToAdmissionPolicy
-			if len(own.Rules[i].Match.Tools) > 0 {
-				s.Message = "Its tools are judged in process: no call of a tool reaches the API server."
-			}
+			s.Message = besideRequests(&own.Rules[i].Match)
 		}
 		statuses = append(statuses, s)
 	}
 	return statuses
+}
+
+// besideRequests says what of a compiled rule no admission policy can judge.
+func besideRequests(match *policy.Match) string {
+	reads := slices.ContainsFunc(match.Kubernetes, func(s policy.KubernetesSelector) bool {
+		return len(s.Verbs) == 0 || slices.Contains(s.Verbs, policy.VerbRead)
+	})
+	switch {
+	case len(match.Tools) > 0:
+		return "Its tools are judged in process: no call of a tool reaches the API server."
+	case reads:
+		return "Reads are judged by the authorization webhook, where API servers use it: admission sees none."
+	default:
+		return ""
+	}
 }

@@ -46,6 +46,9 @@ type Unproven struct{ Repair *Repair }
 
 func (u *Unproven) Error() string { return u.Repair.String() + "; it is not proven again yet" }
 
+// Known tells whether Scope is the one in force: also while a wanted one is refused and the last one stays.
+func (o Observation) Known() bool { return o.Problem == nil || scopeReason(o.Problem) != "" }
+
 func (o Observation) proven() bool { return !o.Proof.Time.IsZero() && o.Failure == nil }
 
 // with is the observation after another proof.
