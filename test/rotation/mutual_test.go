@@ -59,7 +59,7 @@ func TestAManagerThatAsksForACertificateAnswersTheAPIServerAlone(t *testing.T) {
 			switch {
 			case tt.refused && !alert:
 				t.Errorf("answer %d, %v, want a refusal of the handshake", code, err)
-			case !tt.refused && (err != nil || code != http.StatusOK):
+			case !tt.refused && (err != nil || code != http.StatusBadRequest): // what was sent is no review
 				t.Errorf("answer %d, %v", code, err)
 			}
 		})

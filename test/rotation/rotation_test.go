@@ -39,7 +39,7 @@ func TestNoWriteFailsWhileTheAuthorityAndThePathAreRotated(t *testing.T) {
 			want       int
 		}{
 			{"the old path", before.Current.PathPrefix, http.StatusNotFound},
-			{"the new path", after.Current.PathPrefix, http.StatusOK},
+			{"the new path", after.Current.PathPrefix, http.StatusBadRequest}, // served: what was sent is no review
 		} {
 			if code, err := call(replica.WebhookAddress(), tt.path, after.Bundle()); err != nil || code != tt.want {
 				t.Errorf("%s: %d, %v, want %d", tt.name, code, err, tt.want)
