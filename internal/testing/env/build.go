@@ -19,6 +19,8 @@ type Build struct {
 	Race bool
 	// Tags are Go build tags, for example mutate_cas.
 	Tags []string
+	// Clock builds a manager whose wall clock the variable ClockOffset makes wrong.
+	Clock bool
 }
 
 // buildManager builds ./cmd/manager into bin/testing of the repository, where an unchanged binary is not linked again,
@@ -33,8 +35,11 @@ func (e *Env) buildManager(ctx context.Context, build Build) (string, error) {
 	if build.Race {
 		name, args = name+"-race", append(args, "-race")
 	}
+	if build.Clock {
+		name += "-clock"
+	}
 	shared := filepath.Join(root, "bin", "testing", name)
-	args = append(args, "-tags="+strings.Join(build.Tags, ","), "-o", shared, "./cmd/manager")
+	args = append(args, "-tags="+strings.Join(build.Tags, ","), "-o", shared)
 	if err := os.MkdirAll(filepath.Dir(shared), 0o755); err != nil {
 		return "", fmt.Errorf("folder of the manager: %w", err)
 	}
@@ -43,6 +48,14 @@ func (e *Env) buildManager(ctx context.Context, build Build) (string, error) {
 		return "", err
 	}
 	defer unlock()
+	if build.Clock {
+		overlay, err := clockOverlay(filepath.Join(root, "bin", "testing", "clock"))
+		if err != nil {
+			return "", err
+		}
+		args = append(args, overlay)
+	}
+	args = append(args, "./cmd/manager")
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {

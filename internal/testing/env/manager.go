@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"syscall"
 	"time"
 )
 
@@ -120,6 +121,30 @@ func (m *Manager) Stop() error {
 		return errNotStarted
 	}
 	return m.process.stop()
+}
+
+// Signal sends a signal to the process and does not wait: SIGSTOP makes it answer nothing, SIGCONT lets it go on.
+func (m *Manager) Signal(signal syscall.Signal) error {
+	if m.process == nil {
+		return errNotStarted
+	}
+	if err := m.process.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("signal %s: %w", m.name, err)
+	}
+	return nil
+}
+
+// Running tells whether the process that was started last has not ended.
+func (m *Manager) Running() bool {
+	if m.process == nil {
+		return false
+	}
+	select {
+	case <-m.process.done:
+		return false
+	default:
+		return true
+	}
 }
 
 // Wait waits for the end of the process that was started last, and says how it ended; nil for status 0.

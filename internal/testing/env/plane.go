@@ -120,14 +120,18 @@ func (e *Env) startControllerManager(ctx context.Context) error {
 	if err := os.WriteFile(root, e.admin.CAData, 0o600); err != nil {
 		return fmt.Errorf("root CA: %w", err)
 	}
-	p, err := e.start("kube-controller-manager", e.path("logs", "kube-controller-manager.log"), nil, binary,
-		"--kubeconfig="+kubeconfig,
+	args := []string{
+		"--kubeconfig=" + kubeconfig,
 		"--use-service-account-credentials",
-		"--service-account-private-key-file="+e.path("apiserver", "sa-signer.key"),
-		"--root-ca-file="+root,
-		"--bind-address="+loopback, "--secure-port="+strconv.Itoa(ports[0]), "--cert-dir="+e.path("controller-manager"),
+		"--service-account-private-key-file=" + e.path("apiserver", "sa-signer.key"),
+		"--root-ca-file=" + root,
+		"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(ports[0]), "--cert-dir=" + e.path("controller-manager"),
 		"--leader-elect=false",
-	)
+	}
+	if err := os.WriteFile(e.path("bin", string(ControllerManager)+argumentsSuffix), []byte(strings.Join(args, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("flags of kube-controller-manager: %w", err)
+	}
+	p, err := e.start(string(ControllerManager), e.path("logs", "kube-controller-manager.log"), nil, binary, args...)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,25 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Govern makes the cluster policy and the profile again where they are missing, as GitOps does; what is there stays.
+func (c *Cluster) Govern(ctx context.Context) error {
+	for _, object := range governance() {
+		// Our own webhook answers for our kinds; until it is there again, nobody can write them.
+		if err := eventually(ctx, func() error {
+			object.SetResourceVersion("")
+			if err := c.Admin.Create(ctx, object); client.IgnoreAlreadyExists(err) != nil {
+				return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

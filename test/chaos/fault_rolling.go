@@ -1,0 +1,28 @@
+package main
+
+import "context"
+
+// writesFactor makes the agent's work 100 writes per second: four workers with 25 each.
+const writesFactor = 100 / (agentWorkers * 2)
+
+func rollingRestart() *row {
+	return &row{
+		name: "rolling-restart", title: "Rolling restart at 100 governed writes per second", load: writesFactor,
+		done:     "Each replica in turn is stopped with SIGTERM, started, and waited for until it is ready, twice, while the agent makes 100 ConfigMaps per second.",
+		expected: "AUTO is allowed; a write whose connection the ending replica had not served is refused and can be sent again.",
+		begin: func(ctx context.Context, s *scene) error {
+			for range 2 {
+				for _, m := range s.managers {
+					if err := m.Stop(); err != nil {
+						return err
+					}
+					if err := s.startManagers(ctx); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+		end: settled,
+	}
+}

@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"stepbeyond.dev/stepbeyond/internal/testing/env"
+)
+
+func webhookSleeps() *row {
+	return &row{
+		name: "webhook-sleeps", title: "Webhook sleeps 9 s", hold: 9 * time.Second,
+		done:     "Both replicas are stopped with SIGSTOP for 9 s: they take connections and answer nothing.",
+		expected: "Each governed write waits for the webhook's 3 s and is refused, fail closed; nobody else waits.",
+		begin: func(_ context.Context, s *scene) error {
+			return s.eachManager(func(m *env.Manager) error { return m.Signal(syscall.SIGSTOP) })
+		},
+		end: func(ctx context.Context, s *scene) error {
+			return s.eachManager(func(m *env.Manager) error { return m.Signal(syscall.SIGCONT) })
+		},
+	}
+}

@@ -1,0 +1,91 @@
+// Chaos brings faults over real control planes and writes docs/chaos.md: what governed and other identities were answered
+// while each fault lasted and after it (requirements K-2, K-6, F-1, M-2, G-5). It needs the control plane of make
+// controlplane and takes about half an hour.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func main() {
+	only := flag.String("rows", "", "names of rows to run, separated by commas; the others keep what was measured before; empty for all")
+	flag.Parse()
+	log.SetLogger(logr.Discard()) // what the clients would say is in the answers
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := chaos(ctx, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1) //nolint:gocritic // stop only gives the signal back
+	}
+}
+
+// chaos measures rows, and writes the document about all that have been measured.
+func chaos(ctx context.Context, only string) error {
+	chosen, err := choose(rows(), only)
+	if err != nil {
+		return err
+	}
+	results, err := openStore()
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, r := range chosen {
+		if err := report(ctx, r, results); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", r.name, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(errors.Join(failed...), writeDocument(rows(), results))
+}
+
+// choose finds rows by their names.
+func choose(all []*row, names string) ([]*row, error) {
+	if names == "" {
+		return all, nil
+	}
+	var chosen []*row
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(all, func(r *row) bool { return r.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("rows: there is no row %q", name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// report measures one row, prints what it does and its cells, and keeps the result.
+func report(ctx context.Context, r *row, results *store) error {
+	start := time.Now()
+	progress := func(step string) {
+		fmt.Printf("%s %5.1fs %-24s %s\n", time.Now().Format(time.TimeOnly), time.Since(start).Seconds(), r.name, step)
+	}
+	m, err := r.measure(ctx, progress)
+	if err != nil {
+		return err
+	}
+	for i, cell := range cells(r, m) {
+		progress(fmt.Sprintf("  %s: %s", columns[i], cell))
+	}
+	if err := results.keep(m); err != nil {
+		return err
+	}
+	if bad := verdict(r, m); len(bad) > 0 {
+		return fmt.Errorf("%s", strings.Join(bad, "; "))
+	}
+	return nil
+}
