@@ -75,6 +75,10 @@ corpora: ## Measure engine and webhook against public data in the folder CORPORA
 	@[ ! -d '$(CORPORA)' ] || $(MAKE) controlplane
 	@$(ASSETS) CORPORA='$(CORPORA)' CORPORA_OUT='$(CORPORA_OUT)' go run ./hack/corpora
 
+.PHONY: chaos
+chaos: controlplane ## Bring faults over real control planes and write docs/chaos.md. CHAOS_ROWS=a,b runs some.
+	@$(ASSETS) go run ./test/chaos -rows '$(CHAOS_ROWS)'
+
 .PHONY: mutants
 mutants: ## Break the engine in each way of hack/mutants/patches and see that its tests notice. MUTANTS=003 tries some.
 	@go run ./hack/mutants $(MUTANTS)

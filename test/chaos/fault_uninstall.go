@@ -12,10 +12,14 @@ func namespaceDeleted() *row {
 		done:     "The namespace " + env.SystemNamespace + " is deleted with all that is in it: ServiceAccount, keys, profiles. The replicas end with it. After the fault config/default and the profiles are applied again.",
 		expected: "AUTO and ASK are refused, fail closed. The key that ties an approval to its request is gone: approvals are asked again.",
 		begin: func(ctx context.Context, s *scene) error {
-			if err := s.kubectl(ctx, "delete", "namespace", env.SystemNamespace, "--wait=true"); err != nil {
+			if err := s.kubectl(ctx, "delete", "namespace", env.SystemNamespace, "--wait=false"); err != nil {
 				return err
 			}
-			return s.takeDown((*env.Manager).Kill) // as the kubelet does with a pod that is gone
+			// The kubelet ends the pods of a namespace that is being deleted.
+			if err := s.takeDown((*env.Manager).Stop); err != nil {
+				return err
+			}
+			return s.kubectl(ctx, "wait", "--for=delete", "namespace/"+env.SystemNamespace, "--timeout=2m")
 		},
 		end:    func(ctx context.Context, s *scene) error { return s.install(ctx) },
 		person: "install again",

@@ -94,6 +94,9 @@ func (r *row) run(ctx context.Context, bare bool, progress func(string)) (_ *mea
 	w.begin = time.Now()
 	meanwhile, stopMeanwhile := context.WithCancel(ctx)
 	defer stopMeanwhile()
+	if r.exposed != "" {
+		stopMeanwhile() // what passes there is no use of a grant
+	}
 	tried := s.tryMeanwhile(meanwhile)
 	if err := r.bring(ctx, s, &w); err != nil {
 		return nil, fmt.Errorf("fault: %w", err)
