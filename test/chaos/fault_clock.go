@@ -18,7 +18,7 @@ func clockBehind() *row {
 func clockWrong(name, title, offset, how string) *row {
 	return &row{
 		name: name, title: title, build: env.Build{Clock: true},
-		done:     "Both replicas are started again with a wall clock that is ten minutes " + how + " the API server's, for everything in the process; after the fault with the right one.",
+		done:     "Both replicas are started again with a wall clock that is ten minutes " + how + " the API server's, for everything in the process; after the fault with the right one. They do not verify the API server's certificate, which here is younger than the skew.",
 		expected: "AUTO is refused for the seconds of the restart and allowed after it. Nothing expires early that was approved a moment ago.",
 		begin:    func(ctx context.Context, s *scene) error { return s.restartWith(ctx, env.ClockOffset+"="+offset) },
 		end:      func(ctx context.Context, s *scene) error { return s.restartWith(ctx, env.ClockOffset+"=0s") },

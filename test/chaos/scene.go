@@ -153,7 +153,7 @@ func (s *scene) newManagers(ctx context.Context) error {
 	generation := time.Now().UnixNano()
 	for i := range replicas {
 		m, err := s.env.NewManager(ctx, env.ManagerOptions{
-			Name: fmt.Sprintf("manager-%d-%d", i+1, generation), Build: s.row.build,
+			Name: fmt.Sprintf("manager-%d-%d", i+1, generation), Build: s.row.build, AnyServer: s.row.build.Clock,
 			Args: append([]string{"--webhook-url=https://" + s.balancer.Address(), "--leader-elect=true"}, s.row.args...),
 			Env:  append([]string{"FAULTS_DIR=" + s.faults}, s.row.variables...),
 		})

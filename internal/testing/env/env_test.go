@@ -149,6 +149,8 @@ func TestTheControlPlaneIsReal(t *testing.T) {
 			t.Errorf("error %v, output (-want +got):\n%s", err, diff)
 		}
 	})
+
+	t.Run("its components end and come back with what they held", func(t *testing.T) { expectComponentsEndAndComeBack(t, e) })
 }
 
 // namespaceMaker creates a Namespace through one API server.

@@ -64,7 +64,9 @@ func (e *Env) connection() *rest.Config {
 func (e *Env) Kubeconfig(name string, cfg *rest.Config, namespace string) (string, error) {
 	const cluster = "stepbeyond-env"
 	config := clientcmdapi.NewConfig()
-	config.Clusters[cluster] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
+	config.Clusters[cluster] = &clientcmdapi.Cluster{
+		Server: cfg.Host, CertificateAuthorityData: cfg.CAData, InsecureSkipTLSVerify: cfg.Insecure,
+	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{
 		Token:                 cfg.BearerToken,
 		ClientCertificateData: cfg.CertData,
