@@ -58,11 +58,28 @@ func (c *callers) start(ctx context.Context, s *scene) {
 	if s.bare {
 		return
 	}
-	c.forbidden.send(ctx, &c.all, agentWorkers, agentPeriod, func(ctx context.Context, _ int) error {
-		return s.agent.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: c.name("role")}})
+	c.forbidden.send(ctx, &c.all, agentWorkers, agentPeriod, func(ctx context.Context, worker int) error {
+		if worker%2 == 0 { // of the baseline
+			return s.agent.Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: c.name("role")}})
+		}
+		return s.agent.Create(ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: c.name("quota")}})
 	}, func(a answer) bool { return a.Code == 403 && a.Floor })
-	c.ask.send(ctx, &c.all, agentWorkers, agentPeriod, s.askAbout, func(a answer) bool { return a.Class == "ASK" && a.Grant != "" })
+	asking := agentPeriod
+	if s.row.exposed != "" {
+		asking /= 10 // the time until the repair is what this row is about
+	}
+	c.ask.send(ctx, &c.all, agentWorkers, asking, s.askAbout, func(a answer) bool { return a.Class == "ASK" && a.Grant != "" })
 	c.auto.send(ctx, &c.all, agentWorkers, agentPeriod/time.Duration(max(1, s.row.load)), c.work(s), func(a answer) bool { return a.passed() && !a.Unstamped })
+}
+
+// forbidding is the cluster policy's own rule.
+func forbidding() []v1alpha1.Rule {
+	return []v1alpha1.Rule{{
+		Name: "no-quotas", Class: v1alpha1.RuleClassForbidden,
+		Match: v1alpha1.OperationMatch{Kubernetes: []v1alpha1.KubernetesMatch{{
+			Groups: []string{""}, Resources: []string{"resourcequotas"}, Verbs: []v1alpha1.Verb{v1alpha1.VerbCreate},
+		}}},
+	}}
 }
 
 func (c *callers) end() {

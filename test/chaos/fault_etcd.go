@@ -10,14 +10,14 @@ import (
 
 const (
 	// etcd stands still for most of each period, which makes every request wait for it.
-	etcdStands = 250 * time.Millisecond
-	etcdRuns   = 50 * time.Millisecond
+	etcdStands = 180 * time.Millisecond
+	etcdRuns   = 20 * time.Millisecond
 )
 
 func etcdSlow() *row {
 	return &row{
 		name: "etcd-slow", title: "etcd slow", compared: true,
-		done:     "etcd is stopped with SIGSTOP for 250 ms of every 300 ms, for 10 s.",
+		done:     "etcd is stopped with SIGSTOP for 180 ms of every 200 ms, for 10 s.",
 		expected: "Everything is slow for everybody. Where a replica cannot decide within its 2 s it refuses.",
 		hold:     time.Second,
 		begin: func(ctx context.Context, s *scene) error {

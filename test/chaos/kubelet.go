@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -35,7 +36,7 @@ func (s *scene) startKubelet(ctx context.Context) {
 			}
 			s.kubelet.mu.Lock()
 			if !s.kubelet.down {
-				s.kubelet.failure = s.startEnded()
+				s.kubelet.failure = errors.Join(s.kubelet.failure, s.startEnded())
 			}
 			s.kubelet.mu.Unlock()
 		}

@@ -4,7 +4,7 @@ package main
 func rows() []*row {
 	return []*row{
 		replicasKilled(), apiServerRestarted(), controllerManagerGone(), fullStop(), etcdSlow(), webhookSleeps(),
-		webhookConfigurationDeleted(), floorDeleted(), definitionDeleted(),
+		certificateExpired(), authorityRotated(), webhookConfigurationDeleted(), floorDeleted(), definitionDeleted(),
 		clusterPolicyDeleted(), labelRemoved(), namespaceDeleted(), scaledToZero(), reinstalled(),
 		clockAhead(), clockBehind(), leaderChange(), rollingRestart(),
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/testing/cluster"
 	"stepbeyond.dev/stepbeyond/internal/testing/env"
 )
@@ -122,6 +123,9 @@ func (s *scene) addBystanders(ctx context.Context) error {
 
 // addManagers starts the replicas, and brings the agent.
 func (s *scene) addManagers(ctx context.Context) (err error) {
+	if err := s.addRule(ctx); err != nil {
+		return err
+	}
 	if s.balancer, err = env.StartBalancer(); err != nil {
 		return err
 	}
@@ -138,12 +142,35 @@ func (s *scene) addManagers(ctx context.Context) (err error) {
 		return err
 	}
 	s.agent = h.Agent
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "probe"}}
+	if err := eventually(ctx, func() error {
+		if got := understand(s.agent.Create(ctx, quota.DeepCopy(), client.DryRunAll)); !got.Floor {
+			return fmt.Errorf("the floor does not hold the rule of the cluster policy yet: %d %s", got.Code, got.Message)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
 	for worker := range agentWorkers {
 		if err := s.admin.Create(ctx, service(fmt.Sprintf("asked-%d", worker))); err != nil {
 			return fmt.Errorf("service: %w", err)
 		}
 	}
 	return s.addGrants(ctx)
+}
+
+// addRule gives the cluster policy its rule, before there is anybody who validates it.
+func (s *scene) addRule(ctx context.Context) error {
+	s.cluster.Rules = forbidding()
+	policy := &v1alpha1.ClusterAgentPolicy{}
+	if err := s.cluster.Admin.Get(ctx, client.ObjectKey{Name: "default"}, policy); err != nil {
+		return fmt.Errorf("cluster policy: %w", err)
+	}
+	policy.Spec.Rules = s.cluster.Rules
+	if err := s.cluster.Admin.Update(ctx, policy); err != nil {
+		return fmt.Errorf("cluster policy: %w", err)
+	}
+	return nil
 }
 
 // newManagers makes replicas with tokens of their own, instead of those from before, which have been taken down. They do

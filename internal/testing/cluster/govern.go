@@ -5,11 +5,16 @@ import (
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 )
 
-// Govern makes the cluster policy and the profile again where they are missing, as GitOps does; what is there stays.
+// Govern makes the cluster policy, with Rules, and the profile where they are missing, as GitOps does; what is there stays.
 func (c *Cluster) Govern(ctx context.Context) error {
 	for _, object := range governance() {
+		if policy, ok := object.(*v1alpha1.ClusterAgentPolicy); ok {
+			policy.Spec.Rules = c.Rules
+		}
 		// Our own webhook answers for our kinds; until it is there again, nobody can write them.
 		if err := eventually(ctx, func() error {
 			object.SetResourceVersion("")
