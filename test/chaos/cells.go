@@ -12,12 +12,13 @@ var columns = []string{
 	"FORBIDDEN still 403", "ASK refused", "AUTO while it lasts", "Bystander denials", "Bystander added latency", "Recovery", "Grants",
 }
 
-const bad = "**FAILED** "
+// failed marks a cell that fails the run.
+const failed = "**FAILED** "
 
 // cells of one row, in the order of the columns; a cell that fails the run is marked.
 func cells(r *row, m *measured) []string {
 	return []string{
-		forbiddenCell(m), askCell(r, m), autoCell(m), bystanderCell(m), latencyCell(r, m), recoveryCell(r, m), grantsCell(r, m),
+		forbiddenCell(m), askCell(r, m), autoCell(r, m), bystanderCell(m), latencyCell(r, m), recoveryCell(r, m), grantsCell(r, m),
 	}
 }
 
@@ -36,7 +37,7 @@ func some(n int, text string) string {
 
 func mark(wrong bool) string {
 	if wrong {
-		return bad
+		return failed
 	}
 	return ""
 }
@@ -55,7 +56,7 @@ func askCell(r *row, m *measured) string {
 	text := list(fmt.Sprintf("%d of %d", answered-a.Passed, answered), some(a.Away, "API server away"))
 	switch {
 	case answered == 0 || a.Passed > 0 && r.exposed == "" || m.PassedGuarded > 0:
-		return bad + text + ", " + some(a.Passed, "passed")
+		return failed + text + ", " + some(a.Passed, "passed")
 	case a.Passed > 0:
 		return fmt.Sprintf("%s; %d passed, the last sent %s after the deletion, %s", text, a.Passed, seconds(m.Exposed), r.exposed)
 	case r.exposed != "":
@@ -65,11 +66,11 @@ func askCell(r *row, m *measured) string {
 	}
 }
 
-func autoCell(m *measured) string {
+func autoCell(r *row, m *measured) string {
 	a := m.Auto
-	return mark(a.Sent == 0) + list(
+	return mark(a.Sent == 0 || a.Unstamped > 0 && r.exposed == "") + list(
 		some(a.Passed-a.Unstamped, "allowed"), some(a.Unstamped, "past the manager"), some(a.Forbidden+a.Refused, "refused"), some(a.Away, "API server away"),
-	)
+	) + "; stated: " + r.auto
 }
 
 func bystanderCell(m *measured) string {
@@ -118,7 +119,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 func recoveryCell(r *row, m *measured) string {
 	switch {
 	case !m.Recovered:
-		return fmt.Sprintf("%snot within %s", bad, recoverAtMax)
+		return fmt.Sprintf("%snot within %s", failed, recoverAtMax)
 	case r.person != "":
 		return fmt.Sprintf("needs a person: %s; then %s", r.person, seconds(m.Recovery))
 	case m.Recovery == 0:

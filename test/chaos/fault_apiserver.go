@@ -16,7 +16,8 @@ const (
 
 func apiServerRestarted() *row {
 	return &row{
-		name: "apiserver-restarts", title: "API server restarted 20 times", compared: true,
+		name: "apiserver-restarts", title: "API server restarted 20 times",
+		auto: "allowed", compared: true,
 		done:     "kube-apiserver is killed with SIGKILL and started again 20 times, with a second of work in between.",
 		expected: "Whenever it answers, it enforces: its webhook configuration and policies are there before it serves. AUTO is allowed when replicas answer.",
 		hold:     time.Second,

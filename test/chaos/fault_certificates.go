@@ -26,7 +26,8 @@ const expiresIn = 45 * time.Second
 
 func certificateExpired() *row {
 	return &row{
-		name: "certificate-expired", title: "Certificate expiry", args: shortRotation(),
+		name: "certificate-expired", title: "Certificate expiry",
+		auto: "refused", args: shortRotation(),
 		done:     "The replicas run with an authority, and so a serving certificate, that expires while they run and before a rotation is due. After the fault a person asks for a rotation.",
 		expected: "AUTO and ASK are refused, fail closed: the API server does not trust the webhook. FORBIDDEN has the floor's answer.",
 		prepare:  shortAuthority,
@@ -47,7 +48,8 @@ func certificateExpired() *row {
 
 func authorityRotated() *row {
 	return &row{
-		name: "authority-rotated", title: "CA rotation under load", args: shortRotation(), load: writesFactor, hold: time.Second,
+		name: "authority-rotated", title: "CA rotation under load",
+		auto: "allowed, but for writes that were on a connection when it was cut", args: shortRotation(), load: writesFactor, hold: time.Second,
 		done:     "A rotation of authority, serving certificates and secret path is asked for, and waited for, while the agent makes 100 ConfigMaps per second; then all connections are cut.",
 		expected: "AUTO is allowed all the time.",
 		begin: func(ctx context.Context, s *scene) error {

@@ -17,7 +17,8 @@ func clockBehind() *row {
 // clockWrong starts the replicas again with a wrong clock, and after the fault with the right one.
 func clockWrong(name, title, offset, how string) *row {
 	return &row{
-		name: name, title: title, build: env.Build{Clock: true},
+		name: name, title: title,
+		auto: "refused while they start, then allowed", build: env.Build{Clock: true},
 		done:     "Both replicas are started again with a wall clock that is ten minutes " + how + " the API server's, for everything in the process; after the fault with the right one. They do not verify the API server's certificate, which here is younger than the skew.",
 		expected: "AUTO is refused for the seconds of the restart and allowed after it. Nothing expires early that was approved a moment ago.",
 		begin:    func(ctx context.Context, s *scene) error { return s.restartWith(ctx, env.ClockOffset+"="+offset) },

@@ -10,6 +10,7 @@ import (
 func controllerManagerGone() *row {
 	return &row{
 		name: "controller-manager-gone", title: "kube-controller-manager gone",
+		auto:     "allowed",
 		done:     "kube-controller-manager is killed and started again after the fault.",
 		expected: "Nothing of ours needs it: AUTO is allowed.",
 		begin: func(ctx context.Context, s *scene) error {

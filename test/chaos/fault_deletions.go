@@ -17,6 +17,7 @@ import (
 func webhookConfigurationDeleted() *row {
 	return &row{
 		name: "webhooks-deleted", title: "Webhook configuration deleted",
+		auto:     "allowed",
 		done:     "A cluster administrator deletes the validating and the mutating webhook configuration.",
 		expected: "They are written again without help. Until then nothing stands between an agent and ASK, and what it may do by itself is not stamped; FORBIDDEN has the floor's answer.",
 		exposed:  "until the configuration is there again",
@@ -37,6 +38,7 @@ func webhookConfigurationDeleted() *row {
 func floorDeleted() *row {
 	return &row{
 		name: "floor-deleted", title: "Floor policies deleted",
+		auto:     "allowed",
 		done:     "A cluster administrator deletes every ValidatingAdmissionPolicy of the floor, and its bindings.",
 		expected: "They are written again without help; until then the webhook refuses FORBIDDEN.",
 		begin: func(ctx context.Context, s *scene) error {
@@ -79,7 +81,8 @@ func (s *scene) deleteOurs(ctx context.Context, list client.ObjectList) error {
 
 func clusterPolicyDeleted() *row {
 	return &row{
-		name: "cluster-policy-deleted", title: "Cluster policy deleted", asksAgain: true,
+		name: "cluster-policy-deleted", title: "Cluster policy deleted",
+		auto: "refused", asksAgain: true,
 		done:     "A platform engineer deletes the only ClusterAgentPolicy, and makes it again after the fault.",
 		expected: "The last scope stays, and AUTO is refused with PolicyMissing. A new object is another policy: what was approved under the old one is asked again.",
 		begin: func(ctx context.Context, s *scene) error {

@@ -16,7 +16,8 @@ const (
 
 func etcdSlow() *row {
 	return &row{
-		name: "etcd-slow", title: "etcd slow", compared: true,
+		name: "etcd-slow", title: "etcd slow",
+		auto: "allowed, or refused where a replica runs out of time", compared: true,
 		done:     "etcd is stopped with SIGSTOP for 180 ms of every 200 ms, for 10 s.",
 		expected: "Everything is slow for everybody. Where a replica cannot decide within its 2 s it refuses.",
 		hold:     time.Second,

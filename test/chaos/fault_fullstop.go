@@ -9,7 +9,8 @@ import (
 
 func fullStop() *row {
 	return &row{
-		name: "full-stop", title: "Full stop and start, no operator running", compared: true,
+		name: "full-stop", title: "Full stop and start, no operator running",
+		auto: "refused while no replica runs", compared: true,
 		done:     "The replicas, kube-controller-manager, kube-apiserver and etcd are stopped in order; etcd, kube-apiserver and kube-controller-manager are started. The replicas are started after the fault.",
 		expected: "The control plane comes up without us, for everybody but agents: AUTO and ASK are refused, fail closed.",
 		begin:    stopAndStart,

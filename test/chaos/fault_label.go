@@ -10,6 +10,7 @@ import (
 func labelRemoved() *row {
 	return &row{
 		name: "label-removed", title: "Namespace label removed",
+		auto:     "refused",
 		done:     "The label " + v1alpha1.LabelProfile + " is taken from the agent's namespace, and put back after the fault.",
 		expected: "The namespace stays enforced. Without a profile no policy says what its agent may do: AUTO is refused, fail closed.",
 		begin: func(ctx context.Context, s *scene) error {

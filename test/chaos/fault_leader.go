@@ -15,7 +15,8 @@ import (
 
 func leaderChange() *row {
 	return &row{
-		name: "leader-change", title: "Leader change during a reservation", build: env.Build{Tags: []string{"faults"}},
+		name: "leader-change", title: "Leader change during a reservation",
+		auto: "allowed, but for what the dead replica held", build: env.Build{Tags: []string{"faults"}},
 		done:     "The agent's approved requests are held in the replicas where their use is reserved and not answered; then the replica that leads is killed. It is started again at once, as the kubelet does.",
 		expected: "A request that the dead replica held is refused and its use settled by proof; AUTO goes on through the other replica, but for what the dead one held.",
 		begin:    killWhileReserved,

@@ -7,7 +7,8 @@ const writesFactor = 100 / (agentWorkers * 2)
 
 func rollingRestart() *row {
 	return &row{
-		name: "rolling-restart", title: "Rolling restart at 100 governed writes per second", load: writesFactor,
+		name: "rolling-restart", title: "Rolling restart at 100 governed writes per second",
+		auto: "allowed, but for what an ending replica held", load: writesFactor,
 		done:     "Each replica in turn is stopped with SIGTERM, started, and waited for until it is ready, twice, while the agent makes 100 ConfigMaps per second.",
 		expected: "AUTO is allowed; a write whose connection the ending replica had not served is refused and can be sent again.",
 		begin: func(ctx context.Context, s *scene) error {

@@ -10,7 +10,8 @@ import (
 
 func webhookSleeps() *row {
 	return &row{
-		name: "webhook-sleeps", title: "Webhook sleeps 9 s", hold: 9 * time.Second,
+		name: "webhook-sleeps", title: "Webhook sleeps 9 s",
+		auto: "refused", hold: 9 * time.Second,
 		done:     "Both replicas are stopped with SIGSTOP for 9 s: they take connections and answer nothing.",
 		expected: "Each governed write waits for the webhook's 3 s and is refused, fail closed; nobody else waits.",
 		begin: func(_ context.Context, s *scene) error {

@@ -8,7 +8,8 @@ import (
 
 func namespaceDeleted() *row {
 	return &row{
-		name: "namespace-deleted", title: "Our namespace deleted", asksAgain: true,
+		name: "namespace-deleted", title: "Our namespace deleted",
+		auto: "refused once the replicas have ended", asksAgain: true,
 		done:     "The namespace " + env.SystemNamespace + " is deleted with all that is in it: ServiceAccount, keys, profiles. The replicas end with it. After the fault config/default and the profiles are applied again.",
 		expected: "AUTO and ASK are refused, fail closed. The key that ties an approval to its request is gone: approvals are asked again.",
 		begin: func(ctx context.Context, s *scene) error {
@@ -28,7 +29,8 @@ func namespaceDeleted() *row {
 
 func reinstalled() *row {
 	return &row{
-		name: "uninstalled", title: "Uninstall and reinstall", asksAgain: true,
+		name: "uninstalled", title: "Uninstall and reinstall",
+		auto: "refused", asksAgain: true,
 		done:     "config/default is deleted with kubectl delete -k, CustomResourceDefinitions and all, and the replicas with it. After the fault it and the policies are applied again.",
 		expected: "As with a deleted namespace: uninstalling lets nothing go. Approvals are gone with their objects.",
 		begin: func(ctx context.Context, s *scene) error {

@@ -20,18 +20,19 @@ import (
 
 func main() {
 	only := flag.String("rows", "", "names of rows to run, separated by commas; the others keep what was measured before; empty for all")
+	document := flag.Bool("document", false, "write the document about what was measured before, and measure nothing")
 	flag.Parse()
 	log.SetLogger(logr.Discard()) // what the clients would say is in the answers
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := chaos(ctx, *only); err != nil {
+	if err := chaos(*only, *document); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
-		os.Exit(1) //nolint:gocritic // stop only gives the signal back
+		os.Exit(1)
 	}
 }
 
 // chaos measures rows, and writes the document about all that have been measured.
-func chaos(ctx context.Context, only string) error {
+func chaos(only string, documentOnly bool) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	chosen, err := choose(rows(), only)
 	if err != nil {
 		return err
@@ -40,16 +41,19 @@ func chaos(ctx context.Context, only string) error {
 	if err != nil {
 		return err
 	}
-	var failed []error
+	if documentOnly {
+		chosen = nil
+	}
+	var failures []error
 	for _, r := range chosen {
 		if err := report(ctx, r, results); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", r.name, err))
+			failures = append(failures, fmt.Errorf("%s: %w", r.name, err))
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return errors.Join(errors.Join(failed...), writeDocument(rows(), results))
+	return errors.Join(errors.Join(failures...), writeDocument(rows(), results))
 }
 
 // choose finds rows by their names.

@@ -16,6 +16,8 @@ type row struct {
 	name, title string
 	// done and expected are sentences for the document.
 	done, expected string
+	// auto is what the design says of AUTO while the fault lasts.
+	auto string
 
 	// begin brings the fault. It returns when the cluster has it, or when a fault that lasts no time is over.
 	begin func(context.Context, *scene) error

@@ -38,7 +38,7 @@ func TestNobodyIsHurtByTheFaultsThatTakeLeastTime(t *testing.T) {
 func TestEveryRowHasANameAndSaysWhatIsDoneAndExpected(t *testing.T) {
 	var names []string
 	for _, r := range rows() {
-		if r.name == "" || r.title == "" || r.done == "" || r.expected == "" || r.begin == nil || slices.Contains(names, r.name) {
+		if r.name == "" || r.title == "" || r.done == "" || r.expected == "" || r.auto == "" || r.begin == nil || slices.Contains(names, r.name) {
 			t.Errorf("row %q %q", r.name, r.title)
 		}
 		names = append(names, r.name)

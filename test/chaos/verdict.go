@@ -20,6 +20,7 @@ func verdict(r *row, m *measured) []string {
 		wrong(m.PassedGuarded > 0, "ASK passed %d times without a grant after it had been refused again", m.PassedGuarded)
 	}
 	wrong(m.Auto.Sent == 0, "no AUTO was sent")
+	wrong(m.Auto.Unstamped > 0 && r.exposed == "", "AUTO passed %d times without the manager", m.Auto.Unstamped)
 	wrong(b.Leases == 0 || b.Writes == 0 || b.Reads == 0, "bystanders sent %d renewals, %d writes, %d reads", b.Leases, b.Writes, b.Reads)
 	wrong(b.Denied > 0, "bystanders were denied %d times: %q", b.Denied, b.Denials)
 	wrong(b.Other > 0, "bystanders failed %d times for no known reason: %q", b.Other, b.Denials)

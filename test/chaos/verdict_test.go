@@ -44,6 +44,8 @@ func TestARunFailsOnEachKindOfBadCell(t *testing.T) {
 		{"an ASK passes after the repair", exposed, func(m *measured) { m.Ask.Passed, m.PassedGuarded = 2, 1 }, "ASK passed 1 times without a grant after", 1},
 		{"no ASK was answered", plain, func(m *measured) { m.Ask = counts{Sent: 3, Away: 3} }, "no ASK was answered", 1},
 		{"no AUTO was sent", plain, func(m *measured) { m.Auto = counts{} }, "no AUTO was sent", 2},
+		{"an AUTO passes without the manager", plain, func(m *measured) { m.Auto.Unstamped = 1 }, "AUTO passed 1 times without the manager", 2},
+		{"an AUTO passes where nobody asks the manager", exposed, func(m *measured) { m.Auto.Unstamped = 1 }, "", -1},
 		{"it does not recover", plain, func(m *measured) { m.Recovered = false }, "it did not recover", 5},
 		{"a grant is lost", plain, func(m *measured) { m.Grants.Kept, m.Grants.Lost = 3, 1 }, "1 grants were lost", 6},
 		{"a grant is used twice", plain, func(m *measured) { m.Grants.Kept, m.Grants.Doubled = 3, 1 }, "1 grants had more than one effect", 6},
@@ -59,7 +61,7 @@ func TestARunFailsOnEachKindOfBadCell(t *testing.T) {
 				t.Errorf("verdict %q, want %q", got, tt.want)
 			}
 			for i, cell := range cells(tt.row, m) {
-				if marked := strings.Contains(cell, bad); marked != (i == tt.column) {
+				if marked := strings.Contains(cell, failed); marked != (i == tt.column) {
 					t.Errorf("cell %s: %q", columns[i], cell)
 				}
 			}
