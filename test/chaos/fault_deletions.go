@@ -88,7 +88,7 @@ func clusterPolicyDeleted() *row {
 		begin: func(ctx context.Context, s *scene) error {
 			return s.cluster.Admin.Delete(ctx, &v1alpha1.ClusterAgentPolicy{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 		},
-		end:    func(ctx context.Context, s *scene) error { return s.cluster.Govern(ctx) },
+		end:    func(ctx context.Context, s *scene) error { return s.cluster.Reapply(ctx) },
 		person: "apply the policy",
 	}
 }

@@ -238,7 +238,7 @@ func (s *scene) install(ctx context.Context) error {
 	if err := s.raise(); err != nil {
 		return err
 	}
-	return s.cluster.Govern(ctx)
+	return s.cluster.Reapply(ctx)
 }
 
 func repository(elem ...string) (string, error) {

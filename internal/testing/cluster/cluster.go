@@ -30,7 +30,7 @@ type Cluster struct {
 	Manager *env.Manager
 	// Admin is in group system:masters and not governed.
 	Admin *Actor
-	// Rules of the cluster policy that Govern makes; omitted, none.
+	// Rules of the cluster policy that Reapply makes; omitted, none.
 	Rules []v1alpha1.Rule
 
 	scheme *runtime.Scheme

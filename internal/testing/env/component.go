@@ -1,12 +1,10 @@
 package env
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -25,7 +23,7 @@ const (
 
 // Signal sends a signal to the process: SIGSTOP makes it answer nothing, SIGCONT lets it go on.
 func (e *Env) Signal(c Component, signal syscall.Signal) error {
-	pid, err := e.pid(c)
+	pid, err := e.pid(string(c))
 	if err != nil {
 		return err
 	}
@@ -37,7 +35,7 @@ func (e *Env) Signal(c Component, signal syscall.Signal) error {
 
 // End sends SIGTERM or SIGKILL and waits until the process is gone. SIGTERM becomes SIGKILL after 20 s.
 func (e *Env) End(ctx context.Context, c Component, signal syscall.Signal) error {
-	pid, err := e.pid(c)
+	pid, err := e.pid(string(c))
 	if err != nil {
 		return err
 	}
@@ -91,16 +89,4 @@ func (e *Env) Restart(ctx context.Context, c Component) error {
 	default:
 		return nil // what it does shows in objects only
 	}
-}
-
-func (e *Env) pid(c Component) (int, error) {
-	text, err := os.ReadFile(e.reaper.file(string(c)))
-	if err != nil {
-		return 0, fmt.Errorf("process ID of %s: %w", c, err)
-	}
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(text)))
-	if err != nil {
-		return 0, fmt.Errorf("process ID of %s: %w", c, err)
-	}
-	return pid, nil
 }

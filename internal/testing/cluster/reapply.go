@@ -9,8 +9,8 @@ import (
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 )
 
-// Govern makes the cluster policy, with Rules, and the profile where they are missing, as GitOps does; what is there stays.
-func (c *Cluster) Govern(ctx context.Context) error {
+// Reapply makes the cluster policy, with Rules, and the profile where they are missing, as GitOps does; what is there stays.
+func (c *Cluster) Reapply(ctx context.Context) error {
 	for _, object := range governance() {
 		if policy, ok := object.(*v1alpha1.ClusterAgentPolicy); ok {
 			policy.Spec.Rules = c.Rules
