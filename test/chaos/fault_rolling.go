@@ -1,9 +1,12 @@
 package main
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// writesFactor makes the agent's work 100 writes per second: four workers with 25 each.
-const writesFactor = 100 / (agentWorkers * 2)
+// writesFactor makes the agent's work 100 writes per second, or a little less than that in whole multiples.
+const writesFactor = 100 * int(agentPeriod/time.Second) / agentWorkers
 
 func rollingRestart() *row {
 	return &row{

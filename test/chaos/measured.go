@@ -1,12 +1,15 @@
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // measured is what a row's probes saw. It is kept as JSON, so that rows that are run alone take their place.
 type measured struct {
 	Row string
 	// Forbidden and Ask count the probes from the beginning of the fault until everything was over, Auto those that were
-	// sent while it lasted.
+	// sent and answered while it lasted.
 	Forbidden, Ask, Auto counts
 	// Exposed is how long after the beginning of the fault an ASK last passed, and PassedGuarded how many passed after one
 	// had been refused as before.
@@ -58,7 +61,8 @@ func (m *measured) read(c *callers, w window, bare bool) {
 		return
 	}
 	asked := c.ask.between(w.begin, now)
-	m.Forbidden, m.Ask, m.Auto = count(c.forbidden.between(w.begin, now)), count(asked), count(c.auto.between(w.begin, w.end))
+	during := slices.DeleteFunc(c.auto.between(w.begin, w.end), func(p probe) bool { return p.answered.After(w.end) })
+	m.Forbidden, m.Ask, m.Auto = count(c.forbidden.between(w.begin, now)), count(asked), count(during)
 	var guarded time.Time // when the first ASK was refused as before
 	for _, p := range asked {
 		if p.before && (guarded.IsZero() || p.answered.Before(guarded)) && m.Exposed > 0 {

@@ -31,12 +31,12 @@ type scene struct {
 	bare bool
 
 	env      *env.Env
-	cluster  *cluster.Cluster // nil in a bare scene, like all that is below but the bystanders
+	cluster  *cluster.Cluster // nil in a bare scene, like all that is below but the agent and the bystanders
 	admin    client.Client
 	balancer *env.Balancer
 	managers []*env.Manager
 	starts   []int64 // where in its log each replica's last start begins
-	agent    *cluster.Actor
+	agent    client.Client
 	grants   []*approval
 	kubelet  kubelet
 	faults   string // folder of the orders for the fault points of the grant protocol
@@ -71,9 +71,19 @@ func newScene(ctx context.Context, r *row, bare bool) (_ *scene, err error) {
 		return nil, err
 	}
 	if bare {
-		return s, nil
+		err = s.addFreeAgent(ctx)
+	} else {
+		err = s.addManagers(ctx)
 	}
-	return s, s.addManagers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for worker := range agentWorkers {
+		if err := s.admin.Create(ctx, service(fmt.Sprintf("asked-%d", worker))); err != nil {
+			return nil, fmt.Errorf("service: %w", err)
+		}
+	}
+	return s, nil
 }
 
 func (s *scene) stop() error {
@@ -121,6 +131,29 @@ func (s *scene) addBystanders(ctx context.Context) error {
 	return err
 }
 
+// addFreeAgent brings an agent with the rights of the governed one.
+func (s *scene) addFreeAgent(ctx context.Context) error {
+	account := metav1.ObjectMeta{Namespace: home, Name: "agent"}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}},
+		&corev1.ServiceAccount{ObjectMeta: account},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "agent"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: home, Name: account.Name}},
+		},
+	} {
+		if err := s.admin.Create(ctx, object); err != nil {
+			return fmt.Errorf("create %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	token, err := s.env.ServiceAccountToken(ctx, home, account.Name, "")
+	if err != nil {
+		return err
+	}
+	s.agent, err = newClient(s.env.Token(token))
+	return err
+}
+
 // addManagers starts the replicas, and brings the agent.
 func (s *scene) addManagers(ctx context.Context) (err error) {
 	if err := s.addRule(ctx); err != nil {
@@ -150,11 +183,6 @@ func (s *scene) addManagers(ctx context.Context) (err error) {
 		return nil
 	}); err != nil {
 		return err
-	}
-	for worker := range agentWorkers {
-		if err := s.admin.Create(ctx, service(fmt.Sprintf("asked-%d", worker))); err != nil {
-			return fmt.Errorf("service: %w", err)
-		}
 	}
 	return s.addGrants(ctx)
 }
