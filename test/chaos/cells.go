@@ -123,7 +123,7 @@ func recoveryCell(r *row, m *measured) string {
 	case r.person != "":
 		return fmt.Sprintf("needs a person: %s; then %s", r.person, seconds(m.Recovery))
 	case m.Recovery == 0:
-		return "nothing to recover from"
+		return "at once"
 	default:
 		return seconds(m.Recovery)
 	}
