@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,8 @@ type approval struct {
 	pending bool
 	// effects are the changes that were seen on the Service, each undone so that another would be seen too.
 	effects int
+	// meanwhile tells that the first of them was seen while the fault lasted.
+	meanwhile bool
 	// again tells that the agent had to ask again.
 	again bool
 }
@@ -130,15 +133,21 @@ func (s *scene) tryMeanwhile(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// useGrants has the agent use every grant after the recovery, and try again after the effect.
+// useGrants has the agent use every grant after the recovery, all at the same time, and try again after the effect.
 func (s *scene) useGrants(ctx context.Context) grantCounts {
+	var all sync.WaitGroup
+	for _, a := range s.grants {
+		a.meanwhile = a.effects > 0
+		all.Go(func() {
+			s.persist(ctx, a)
+			for range triesAfterEffect {
+				s.try(ctx, a)
+			}
+		})
+	}
+	all.Wait()
 	counts := grantCounts{Approved: approvedGrants}
 	for _, a := range s.grants {
-		meanwhile := a.effects
-		s.persist(ctx, a)
-		for range triesAfterEffect {
-			s.try(ctx, a)
-		}
 		switch {
 		case a.effects > 1:
 			counts.Doubled++
@@ -148,7 +157,7 @@ func (s *scene) useGrants(ctx context.Context) grantCounts {
 			counts.PendingAnswered++
 		case a.again:
 			counts.AskedAgain++
-		case meanwhile > 0:
+		case a.meanwhile:
 			counts.Meanwhile++
 		default:
 			counts.Kept++
