@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (c *callers) start(ctx context.Context, s *scene) {
 		asking /= 10 // the time until the repair is what this row is about
 	}
 	c.ask.send(ctx, &c.all, agentWorkers, asking, s.askAbout, func(a answer) bool { return a.Class == "ASK" && a.Grant != "" })
-	c.auto.send(ctx, &c.all, agentWorkers, agentPeriod/time.Duration(max(1, s.row.load)), c.work(s), func(a answer) bool { return a.passed() && !a.Unstamped })
+	c.auto.send(ctx, &c.all, cmp.Or(s.row.writers, agentWorkers), agentPeriod, c.work(s), func(a answer) bool { return a.passed() && !a.Unstamped })
 }
 
 // forbidding is the cluster policy's own rule.

@@ -67,9 +67,12 @@ func askCell(r *row, m *measured) string {
 }
 
 func autoCell(r *row, m *measured) string {
-	a := m.Auto
+	a, rate := m.Auto, ""
+	if r.writers > 0 {
+		rate = fmt.Sprintf("%.0f sent per second", m.AutoPerSecond)
+	}
 	return mark(a.Sent == 0 || a.Unstamped > 0 && r.exposed == "") + list(
-		some(a.Passed-a.Unstamped, "allowed"), some(a.Unstamped, "past the manager"), some(a.Forbidden+a.Refused, "refused"), some(a.Away, "API server away"),
+		some(a.Passed-a.Unstamped, "allowed"), some(a.Unstamped, "past the manager"), some(a.Forbidden+a.Refused, "refused"), some(a.Away, "API server away"), rate,
 	) + "; stated: " + r.auto
 }
 

@@ -49,7 +49,7 @@ func certificateExpired() *row {
 func authorityRotated() *row {
 	return &row{
 		name: "authority-rotated", title: "CA rotation under load",
-		auto: "allowed, but for writes that were on a connection when it was cut", args: shortRotation(), load: writesFactor, hold: time.Second,
+		auto: "allowed, but for writes that were on a connection when it was cut", args: shortRotation(), writers: manyWriters, hold: time.Second,
 		done:     "A rotation of authority, serving certificates and secret path is asked for, and waited for, while the agent makes 100 ConfigMaps per second; then all connections are cut.",
 		expected: "AUTO is allowed all the time.",
 		begin: func(ctx context.Context, s *scene) error {

@@ -11,6 +11,8 @@ type measured struct {
 	// Forbidden and Ask count the probes from the beginning of the fault until everything was over, Auto those that were
 	// sent and answered while it lasted.
 	Forbidden, Ask, Auto counts
+	// AutoPerSecond is the rate at which they were sent.
+	AutoPerSecond float64
 	// Exposed is how long after the beginning of the fault an ASK last passed, and PassedGuarded how many passed after one
 	// had been refused as before.
 	Exposed       time.Duration
@@ -63,6 +65,7 @@ func (m *measured) read(c *callers, w window, bare bool) {
 	asked := c.ask.between(w.begin, now)
 	during := slices.DeleteFunc(c.auto.between(w.begin, w.end), func(p probe) bool { return p.answered.After(w.end) })
 	m.Forbidden, m.Ask, m.Auto = count(c.forbidden.between(w.begin, now)), count(asked), count(during)
+	m.AutoPerSecond = float64(len(c.auto.between(w.begin, w.end))) / w.end.Sub(w.begin).Seconds()
 	var guarded time.Time // when the first ASK was refused as before
 	for _, p := range asked {
 		if p.before && (guarded.IsZero() || p.answered.Before(guarded)) && m.Exposed > 0 {

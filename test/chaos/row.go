@@ -36,8 +36,8 @@ type row struct {
 	// asksAgain tells that the fault destroys what approvals are made of: the agent asks again.
 	asksAgain bool
 
-	// load multiplies the agent's work; 0 is 1.
-	load int
+	// writers are how many workers of the agent write once per second; 0 is agentWorkers.
+	writers int
 	// prepare changes the healthy cluster before anything is measured.
 	prepare func(context.Context, *scene) error
 	// await waits for the moment of a fault that comes by itself.
