@@ -48,6 +48,7 @@ type row struct {
 
 const (
 	holdFor      = 8 * time.Second
+	calmFor      = 3 * time.Second // after the start of a cluster, before anything is compared with it
 	baselineFor  = 4 * time.Second
 	recoverAtMax = 3 * time.Minute
 )
@@ -83,6 +84,9 @@ func (r *row) run(ctx context.Context, bare bool, progress func(string)) (_ *mea
 	c := &callers{}
 	c.start(ctx, s)
 	defer c.end()
+	if err := pause(ctx, calmFor); err != nil {
+		return nil, err
+	}
 	w := window{baseline: time.Now()}
 	if err := pause(ctx, baselineFor); err != nil {
 		return nil, err
