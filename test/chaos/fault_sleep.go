@@ -17,7 +17,7 @@ func webhookSleeps() *row {
 		begin: func(_ context.Context, s *scene) error {
 			return s.eachManager(func(m *env.Manager) error { return m.Signal(syscall.SIGSTOP) })
 		},
-		end: func(ctx context.Context, s *scene) error {
+		end: func(_ context.Context, s *scene) error {
 			return s.eachManager(func(m *env.Manager) error { return m.Signal(syscall.SIGCONT) })
 		},
 	}
