@@ -44,15 +44,15 @@ func start(t *testing.T) kubernetes.Interface {
 	return client
 }
 
-// bind gives a user of the role's name the role in the namespace.
-func bind(t *testing.T, client kubernetes.Interface, role string) {
+// bind gives a user of the role's name the role in the namespace. kind is Role or ClusterRole.
+func bind(t *testing.T, client kubernetes.Interface, role, in, kind string) {
 	t.Helper()
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role}},
 	}
-	if _, err := client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := client.RbacV1().RoleBindings(in).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -74,8 +74,9 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		manager  = "system:serviceaccount:stepbeyond-system:stepbeyond-manager"
 	)
 	for _, role := range []string{approver, platform, viewer, agent, releaser, breaker} {
-		bind(t, client, role)
+		bind(t, client, role, namespace, "ClusterRole")
 	}
+	bind(t, client, breaker, "stepbeyond-system", "Role")
 	allow, refuse := true, false
 	tests := []struct {
 		name, user, verb, group, resource, in, object string
@@ -98,6 +99,9 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		{"who lets the cluster go removes our webhooks", breaker, "delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", namespace, "stepbeyond", allow},
 		{"who lets the cluster go removes no other webhooks", breaker, "delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", namespace, "other", refuse},
 		{"who lets the cluster go writes no policy", breaker, "patch", "stepbeyond.dev", "clusteragentpolicies", namespace, "", refuse},
+		{"who lets the cluster go sees whether files for hosts were made", breaker, "get", "", "secrets", "stepbeyond-system", "stepbeyond-control-plane", allow},
+		{"who lets the cluster go reads no other Secret of ours", breaker, "get", "", "secrets", "stepbeyond-system", "stepbeyond-installation", refuse},
+		{"who lets the cluster go reads no Secret elsewhere", breaker, "get", "", "secrets", namespace, "stepbeyond-control-plane", refuse},
 		{"an agent deploys", agent, "create", "apps", "deployments", namespace, "", allow},
 		{"an agent deletes claims, so that asking is ours", agent, "delete", "", "persistentvolumeclaims", namespace, "", allow},
 		{"an agent execs, so that asking is ours", agent, "create", "", "pods/exec", namespace, "", allow},

@@ -40,7 +40,7 @@ func (r *clusterRelease) run(ctx context.Context) error {
 		return err
 	}
 	if len(found) == 0 {
-		fmt.Fprintf(r.Out, "Nothing of Step Beyond enforces anything in cluster %s.\n", cluster)
+		fmt.Fprintln(r.Out, lookForFiles(ctx, r.client).saying(cluster, ""))
 		return nil
 	}
 	// Half a removal is worse than none: FORBIDDEN would be refused and ASK would not.
@@ -145,9 +145,9 @@ func (r *clusterRelease) remove(ctx context.Context, cluster string, found []tar
 	if len(left) > 0 {
 		return fmt.Errorf("%s is there still or again: something keeps or writes it, a finalizer or a manager; find it and run this again", left[0])
 	}
-	fmt.Fprintf(r.Out, `Nothing of Step Beyond enforces anything in cluster %s any more; API servers act on that within seconds.
-CustomResourceDefinitions, policies, sessions and grants stay, and so does the rest of the installation.
+	fmt.Fprintln(r.Out, lookForFiles(ctx, r.client).saying(cluster, " any more; API servers act on that within seconds"))
+	fmt.Fprintf(r.Out, `CustomResourceDefinitions, policies, sessions and grants stay, and so does the rest of the installation.
 Undo: start the manager again. It governs who is labeled then; who lost the label %s is forgotten.
-`, cluster, v1alpha1.LabelProfile)
+`, v1alpha1.LabelProfile)
 	return nil
 }

@@ -24,7 +24,8 @@ label still brings in. The manager must run. Needs the verb ungovern on clustera
 
 With --cluster, the webhook configurations and then the floor are removed, for good. No manager may run, because it would
 write them again. Needs the verb ungovern on clusteragentpolicies and the right to delete each object, and asks for the
-cluster's name. CRDs and their objects stay.
+cluster's name. CRDs and their objects stay. Files on the hosts of the control plane (docs/authorization.md) are out of
+its reach; it says whether there may be any.
 
 Both leave an event of type Warning that says who did it and why.`
 

@@ -63,36 +63,49 @@ func (w *world) snapshot(labels map[string]string) (*policystore.Snapshot, error
 	})
 }
 
-// enforced tells whether the scope of the enforcing webhook or of any policy of the floor holds the namespace.
+// enforced tells whether the scope of the enforcing webhook or of any policy of the floor holds the namespace. What cannot
+// be read matters only while nothing else holds it.
 func enforced(ctx context.Context, c client.Reader, namespace string) (bool, error) {
-	conditions, err := conditionsInForce(ctx, c)
+	holders, err := scopesInForce(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	for _, condition := range conditions {
-		if condition.Name != enforcement.Governed {
+	var failures []error
+	for _, h := range holders {
+		// Shards are one scope only together, and only those of the same object are.
+		expressions := enforcement.GovernedExpressions(h.conditions)
+		if len(expressions) == 0 {
 			continue
 		}
-		scope, err := enforcement.ReadBack(condition.Expression)
+		scope, err := enforcement.ReadBack(expressions...)
 		if err != nil {
-			return false, fmt.Errorf("read the scope in force: %w; use the plugin of the manager's version", err)
+			failures = append(failures, fmt.Errorf("read the scope in force of %s: %w; use the plugin of the manager's version", h.name, err))
+			continue
 		}
 		if slices.Contains(scope.Namespaces, namespace) {
 			return true, nil
 		}
 	}
-	return false, nil
+	return false, errors.Join(failures...)
 }
 
-func conditionsInForce(ctx context.Context, c client.Reader) ([]admissionregistrationv1.MatchCondition, error) {
-	var conditions []admissionregistrationv1.MatchCondition
+// holder is one webhook entry or policy of the floor, with the match conditions that may hold a scope.
+type holder struct {
+	name       string
+	conditions []admissionregistrationv1.MatchCondition
+}
+
+func scopesInForce(ctx context.Context, c client.Reader) ([]holder, error) {
+	var holders []holder
 	var webhooks admissionregistrationv1.ValidatingWebhookConfiguration
 	err := c.Get(ctx, client.ObjectKey{Name: enforcement.WebhookConfiguration}, &webhooks)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the webhook configuration: %w", err)
 	}
 	for i := range webhooks.Webhooks {
-		conditions = append(conditions, webhooks.Webhooks[i].MatchConditions...)
+		if webhooks.Webhooks[i].Name == enforcement.EntryEnforce {
+			holders = append(holders, holder{enforcement.EntryEnforce, webhooks.Webhooks[i].MatchConditions})
+		}
 	}
 	var policies admissionregistrationv1.ValidatingAdmissionPolicyList
 	if err := c.List(ctx, &policies); err != nil {
@@ -100,8 +113,8 @@ func conditionsInForce(ctx context.Context, c client.Reader) ([]admissionregistr
 	}
 	for i := range policies.Items {
 		if ours(&policies.Items[i]) {
-			conditions = append(conditions, policies.Items[i].Spec.MatchConditions...)
+			holders = append(holders, holder{policies.Items[i].Name, policies.Items[i].Spec.MatchConditions})
 		}
 	}
-	return conditions, nil
+	return holders, nil
 }
