@@ -139,8 +139,10 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		{"the manager repairs a definition", manager, "update", "apiextensions.k8s.io", "customresourcedefinitions", "", "permissiongrants.stepbeyond.dev", allow},
 		{"the manager touches no definition of others", manager, "patch", "apiextensions.k8s.io", "customresourcedefinitions", "", "widgets.example.com", refuse},
 		{"the manager deletes no definition", manager, "delete", "apiextensions.k8s.io", "customresourcedefinitions", "", "agentsessions.stepbeyond.dev", refuse},
-		{"the manager finds the API servers", manager, "list", "discovery.k8s.io", "endpointslices", "default", "", allow},
-		{"the manager finds no other endpoints", manager, "list", "discovery.k8s.io", "endpointslices", namespace, "", refuse},
+		{"the manager finds the API servers", manager, "get", "discovery.k8s.io", "endpointslices", "default", "kubernetes", allow},
+		{"the manager reads no other slice", manager, "get", "discovery.k8s.io", "endpointslices", "default", "kubernetes-mine", refuse},
+		{"the manager lists no slices", manager, "list", "discovery.k8s.io", "endpointslices", "default", "", refuse},
+		{"the manager finds no other endpoints", manager, "get", "discovery.k8s.io", "endpointslices", namespace, "kubernetes", refuse},
 		{"the manager elects a leader", manager, "update", "coordination.k8s.io", "leases", "stepbeyond-system", "", allow},
 	}
 	for _, tt := range tests {

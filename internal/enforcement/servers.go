@@ -2,6 +2,7 @@ package enforcement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,28 +21,40 @@ type Servers interface {
 	Addresses(ctx context.Context) ([]string, error)
 }
 
-// PublishedServers are the API servers that the EndpointSlices of the Service default/kubernetes name; each API server
-// publishes itself there, unless it runs with --endpoint-reconciler-type=none.
+// PublishedServers are the API servers that the EndpointSlice default/kubernetes names: each API server publishes itself
+// there, unless it runs with --endpoint-reconciler-type=none, and puts back what others write into it. Other slices of the
+// Service kubernetes are not read: whoever may create an EndpointSlice in default could name anything there.
 type PublishedServers struct {
 	// Live reads past any cache.
 	Live client.Reader
 }
 
-// +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,namespace=default,verbs=list
+// mostServers bounds how many addresses are dialed. Control planes have three to five API servers.
+const mostServers = 16
 
-// Addresses lists every published address, ready or not: one that does not answer may still serve others.
+// ErrTooManyServers is in the error of Addresses for a slice that names more than any control plane has. None of them is
+// returned then: with some left out, nobody could tell that all of them enforce.
+var ErrTooManyServers = errors.New("names too many API servers")
+
+// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=default,resources=endpointslices,resourceNames=kubernetes,verbs=get
+
+// Addresses lists every published address, ready or not: one that does not answer may still serve others. There is none
+// while the slice does not exist, and an error where it names more than 16.
 func (p PublishedServers) Addresses(ctx context.Context) ([]string, error) {
-	var list discoveryv1.EndpointSliceList
-	if err := p.Live.List(ctx, &list, client.InNamespace(metav1.NamespaceDefault),
-		client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"}); err != nil {
-		return nil, fmt.Errorf("list EndpointSlices of Service %s/kubernetes: %w", metav1.NamespaceDefault, err)
+	slice := &discoveryv1.EndpointSlice{}
+	key := client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
+	if err := p.Live.Get(ctx, key, slice); apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read EndpointSlice %s: %w", key, err)
 	}
-	var addresses []string
-	for i := range list.Items {
-		addresses = append(addresses, addressesOf(&list.Items[i])...)
-	}
+	addresses := addressesOf(slice)
 	slices.Sort(addresses)
-	return slices.Compact(addresses), nil
+	addresses = slices.Compact(addresses)
+	if len(addresses) > mostServers {
+		return nil, fmt.Errorf("EndpointSlice %s %w: %d, and at most %d are asked", key, ErrTooManyServers, len(addresses), mostServers)
+	}
+	return addresses, nil
 }
 
 func addressesOf(slice *discoveryv1.EndpointSlice) []string {

@@ -56,20 +56,62 @@ func another(t *testing.T, name string, args ...string) (*env.APIServer, int32) 
 	return server, int32(port)
 }
 
-// publish names the ports of API servers of the machine in the Service kubernetes, as API servers do themselves.
-func publish(t *testing.T, host string, ports ...int32) {
-	t.Helper()
+// slice names ports of a host as those of API servers.
+func slice(name, host string, ports ...int32) *discoveryv1.EndpointSlice {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "kubernetes-test", Namespace: "default", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"},
+			Name: name, Namespace: "default", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{host}}},
 	}
 	for _, port := range ports {
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: new(fmt.Sprintf("https-%d", port)), Port: new(port)})
 	}
-	_ = k8s.Delete(t.Context(), slice.DeepCopy())
-	create(t, slice)
+	return slice
+}
+
+// publish names the ports of API servers of the machine in the Service kubernetes, as API servers do themselves.
+func publish(t *testing.T, host string, ports ...int32) {
+	t.Helper()
+	published := slice("kubernetes", host, ports...)
+	_ = k8s.Delete(t.Context(), published.DeepCopy())
+	create(t, published)
+}
+
+// Proves M-2.
+func TestOnlyWhatAPIServersPublishThemselvesCounts(t *testing.T) {
+	const host = "192.0.2.1"
+	numbered := func(n int32) []int32 {
+		var ports []int32
+		for port := range n {
+			ports = append(ports, 6000+port)
+		}
+		return ports
+	}
+	create(t, slice("kubernetes-mine", "192.0.2.66", 443))
+	servers := admission.PublishedServers{Live: k8s}
+	if got, err := servers.Addresses(t.Context()); len(got) > 0 || err != nil {
+		t.Errorf("addresses %v, %v, want none of a slice that no API server writes", got, err)
+	}
+	for _, tt := range []struct {
+		name string
+		n    int32
+		err  error
+	}{{"one", 1, nil}, {"as many as are asked", 16, nil}, {"more than are asked", 17, admission.ErrTooManyServers}} {
+		t.Run(tt.name, func(t *testing.T) {
+			publish(t, host, numbered(tt.n)...)
+			got, err := servers.Addresses(t.Context())
+			var want []string
+			for _, port := range numbered(tt.n) {
+				if tt.err == nil {
+					want = append(want, fmt.Sprintf("%s:%d", host, port))
+				}
+			}
+			if !cmp.Equal(got, want) || !errors.Is(err, tt.err) {
+				t.Errorf("addresses %v, %v, want %v, %v", got, err, want, tt.err)
+			}
+		})
+	}
 }
 
 // Proves M-2, F-1, K-2.
