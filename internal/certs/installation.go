@@ -95,7 +95,8 @@ func (i *Installation) Bundle() []byte {
 // +kubebuilder:rbac:groups="",namespace=stepbeyond-system,resources=secrets,resourceNames=stepbeyond-installation,verbs=get
 
 // LoadInstallation reads the installation's Secret, or makes it with an authority that lives as long as lifetime says: the
-// replica that creates it first decides, the others read what it made. reader must not be a cache.
+// replica that creates it first decides, the others read what it made. Where there was an installation before,
+// AwaitInstallation comes first. reader must not be a cache.
 func LoadInstallation(ctx context.Context, reader client.Reader, writer client.Writer, namespace string, now time.Time, lifetime time.Duration) (*Installation, error) {
 	_, installation, err := ReadInstallation(ctx, reader, namespace)
 	if !apierrors.IsNotFound(err) {

@@ -42,6 +42,10 @@ const missedPolls = 30
 // half of it is not ready.
 func (t Timing) GoneAfter() time.Duration { return missedPolls * t.Poll }
 
+// RestoredWithin is how long a replica that starts waits for another one to put a deleted Secret back: the leader does so
+// with its next poll, and by default there is time for another one to become leader first.
+func (t Timing) RestoredWithin() time.Duration { return 3 * t.Poll }
+
 // Bind adds the fields to a flag set; what they hold is the default.
 func (t *Timing) Bind(flags *flag.FlagSet) {
 	flags.DurationVar(&t.AuthorityLifetime, "authority-lifetime", t.AuthorityLifetime, "life of a new certificate authority of the webhook")

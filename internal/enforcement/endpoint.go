@@ -13,6 +13,17 @@ import (
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,verbs=get,resourceNames=stepbeyond
 
+// Enforced tells whether the API server calls an installation of this product, whichever: the webhook configuration
+// outlives an uninstall. reader must not be a cache.
+func Enforced(ctx context.Context, reader client.Reader) (bool, error) {
+	object := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	err := reader.Get(ctx, client.ObjectKey{Name: WebhookConfiguration}, object)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read %T %s: %w", object, WebhookConfiguration, err)
+	}
+	return err == nil, nil
+}
+
 // InForce reads both webhook configurations back and tells whether every entry of both calls this endpoint and trusts its
 // bundle. reader must not be a cache.
 func (e Endpoint) InForce(ctx context.Context, reader client.Reader) (bool, error) {
