@@ -15,7 +15,9 @@ const (
 	PriorityLevel = "stepbeyond-agents"
 	// FlowAgents is the FlowSchema that leads governed identities there.
 	FlowAgents = "stepbeyond-agents"
-	// FlowExempt is the FlowSchema that leaves exempt ServiceAccounts where they would be without FlowAgents.
+	// FlowExempt is the FlowSchema that leads exempt ServiceAccounts to the level of ordinary ones. That is where they
+	// would be without FlowAgents, unless another FlowSchema with a precedence from 950 to 8999 names them: FlowExempt
+	// comes before it. One with a precedence below 949 still leads them.
 	FlowExempt = "stepbeyond-exempt"
 
 	// The API server's own FlowSchemas for its components, nodes and kube-system end at 900; the one for all
