@@ -121,8 +121,14 @@ func (g *Guard) Changed() <-chan struct{} {
 
 // Put writes the objects in their order and guards them from now on, and no others but the definitions: whoever deletes
 // one that is not wanted any more does so afterwards. The repairs are what others had changed or
-// deleted; that the objects themselves are new ones is none. An error ends it where it happens, and what was repaired
-// before is returned with it.
+// deleted; that the objects themselves are new ones is none.
+//
+// Put is not atomic. An object that the API server refuses stays as it was, the ones after it are written nevertheless,
+// and the errors come joined, in the order of the objects: a policy that does not fit keeps neither a new scope nor a
+// rotated bundle from the webhook configurations. The floor can then be behind the webhooks until a later Put succeeds:
+// what only the new floor covers, the webhooks alone refuse, and fail closed. Nothing is let go of meanwhile: what earlier
+// objects were guarded stays guarded. Only an API server that does not answer ends it where that happens. What was
+// repaired is returned with any error.
 func (g *Guard) Put(ctx context.Context, objects []Object) ([]Repair, error) {
 	all, err := prepared(objects)
 	if err != nil {
@@ -134,20 +140,33 @@ func (g *Guard) Put(ctx context.Context, objects []Object) ([]Repair, error) {
 	if err != nil {
 		return nil, err
 	}
-	var repairs []Repair
-	for _, wanted := range all {
-		repair, err := g.put(ctx, wanted, installed)
-		if repair != nil {
-			repairs = append(repairs, *repair)
-		}
-		if err != nil {
-			return repairs, err
-		}
+	repairs, err := g.putAll(ctx, all, installed)
+	if err != nil {
+		return repairs, err
 	}
 	maps.DeleteFunc(g.wanted, func(ref Guarded, guarded *unstructured.Unstructured) bool {
 		return !isDefinition(guarded) && !slices.ContainsFunc(all, func(wanted *unstructured.Unstructured) bool { return refOf(wanted) == ref })
 	})
 	return repairs, nil
+}
+
+func (g *Guard) putAll(ctx context.Context, all []*unstructured.Unstructured, installed bool) ([]Repair, error) {
+	var repairs []Repair
+	var refused []error
+	for _, wanted := range all {
+		repair, err := g.put(ctx, wanted, installed)
+		if repair != nil {
+			repairs = append(repairs, *repair)
+		}
+		if err == nil {
+			continue
+		}
+		refused = append(refused, err)
+		if _, answered := errors.AsType[*apierrors.StatusError](err); !answered {
+			break // the others would only wait for the same answer
+		}
+	}
+	return repairs, errors.Join(refused...)
 }
 
 // put writes one object. Where nothing of the others exists yet, one that is missing is none that was deleted.

@@ -3,6 +3,7 @@ package enforcement_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	admissionregistration "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/controller/enforcement"
@@ -190,6 +194,67 @@ func TestADefinitionThatIsMissingAtTheStartIsCreatedServedAndToldOf(t *testing.T
 		if err != nil || (repair != nil && repair.Missing) != want {
 			t.Errorf("told of %v, %v, want it once", repair, err)
 		}
+	}
+}
+
+// Proves M-2, F-1.
+func TestARefusedObjectKeepsNothingFromTheOthers(t *testing.T) {
+	guard, err := admission.NewGuard(k8s, k8s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	floor, err := admission.Floor(admission.Scope{}, nil, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := guard.Put(t.Context(), floor); err != nil {
+		t.Fatal(err)
+	}
+	rotated := endpoint
+	rotated.PathPrefix = "/" + strings.Repeat("cd", 32)
+	objects, err := admission.Webhooks(admission.Scope{Namespaces: []string{"new"}}, rotated, manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What has no spec is refused.
+	refused := func(name string) admission.Object { return admissionregistration.ValidatingAdmissionPolicy(name) }
+	objects = append(append([]admission.Object{refused("refused-first")}, objects...), refused("refused-last"))
+	_, err = guard.Put(t.Context(), objects)
+	if err == nil || !containsAll(err.Error(), []string{"refused-first", "refused-last"}) ||
+		strings.Index(err.Error(), "refused-first") > strings.Index(err.Error(), "refused-last") {
+		t.Errorf("error %v, want both that were refused, in their order", err)
+	}
+	for _, kind := range []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} {
+		object := guarded(kind, admission.WebhookConfiguration)
+		read(t, object)
+		webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")
+		if len(webhooks) == 0 || !strings.Contains(fmt.Sprint(webhooks), rotated.PathPrefix) {
+			t.Errorf("%s calls %v, want %s", kind, webhooks, rotated.PathPrefix)
+		}
+	}
+	if policy := floorPolicy(); !slices.Contains(guard.Guarded(), admission.Guarded{GroupVersionKind: policy.GroupVersionKind(), Name: policy.GetName()}) {
+		t.Errorf("%s is not guarded any more while the new objects are not in force", policy.GetName())
+	}
+}
+
+// Proves M-2, F-1.
+func TestPutEndsWhereTheAPIServerDoesNotAnswer(t *testing.T) {
+	silent := errors.New("no answer")
+	asked := 0
+	guard, err := admission.NewGuard(interceptor.NewClient(k8s, interceptor.Funcs{
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			asked++
+			return silent
+		},
+	}), k8s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := []admission.Object{
+		admissionregistration.ValidatingAdmissionPolicy("unwritten-first"), admissionregistration.ValidatingAdmissionPolicy("unwritten-last"),
+	}
+	if _, err := guard.Put(t.Context(), objects); !errors.Is(err, silent) || asked != 1 {
+		t.Errorf("asked %d times, error %v, want once", asked, err)
 	}
 }
 
