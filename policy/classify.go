@@ -59,7 +59,7 @@ func (c *classification) classify(s subject, layers []*compiled) {
 func (c *classification) addCatalogue(s subject, layer *compiled) {
 	layer.factIndex.candidates(s.op, func(position int) {
 		entry := &layer.entries[position]
-		if !entry.Match.matches(s.op) {
+		if !entry.Match.touches(s.op) {
 			return
 		}
 		if entry.when != nil {
@@ -68,20 +68,26 @@ func (c *classification) addCatalogue(s subject, layer *compiled) {
 				return
 			}
 		}
-		c.catalogued = true
-		c.read = c.read || entry.Effect == EffectRead
-		value := FactValue{Presence: Present, Provenance: Catalogued, Why: entry.Detail, Rule: entry.fullName}
-		for _, fact := range entry.Present {
-			s.op.Facts.add(fact, &value)
-		}
-		value.Presence = Absent
-		for _, fact := range entry.Absent {
-			s.op.Facts.add(fact, &value)
-		}
+		// What an entry says in favor of some names does not vouch for a list that shows others as well.
+		whole := entry.Match.matches(s.op)
+		c.catalogued = c.catalogued || whole
+		c.read = c.read || whole && entry.Effect == EffectRead
+		entry.addFacts(s.op, Present, entry.Present, whole)
+		entry.addFacts(s.op, Absent, entry.Absent, whole)
 		if entry.Recovery != "" {
 			c.addRecoveries(entry)
 		}
 	})
+}
+
+// addFacts adds all of the facts, or only those that speak against the operation.
+func (e *compiledEntry) addFacts(op *Operation, presence Presence, facts []Fact, all bool) {
+	value := FactValue{Presence: presence, Provenance: Catalogued, Why: e.Detail, Rule: e.fullName}
+	for _, fact := range facts {
+		if all || harmful(fact, presence) {
+			op.Facts.add(fact, &value)
+		}
+	}
 }
 
 func (c *classification) addRecoveries(entry *compiledEntry) {
@@ -180,7 +186,7 @@ func (c *classification) recovery(fact Fact) string {
 func (c *classification) addRules(s subject, layer *compiled) {
 	layer.ruleIndex.candidates(s.op, func(position int) {
 		rule := &layer.rules[position]
-		if !rule.Match.matches(s.op) {
+		if !rule.Match.touches(s.op) {
 			return
 		}
 		if rule.when != nil {

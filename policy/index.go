@@ -122,13 +122,19 @@ func kindCandidates(kinds []kindIndex, op *Operation, subresource string, yield 
 			continue
 		}
 		if k.subresource == subresource || k.subresource == "*" && subresource != "" {
-			k.verbs.find(op.Verb).candidates(op.Target.Name, yield)
+			names := k.verbs.find(op.Verb)
+			if op.readsMany() {
+				names.each(yield)
+				continue
+			}
+			names.candidates(op.Target.Name, yield)
 		}
 	}
 }
 
 // nameIndex finds the positions of one key whose names could fit.
 type nameIndex struct {
+	all   []int
 	any   []int
 	exact map[string][]int
 	// prefixes by the text before the "*", and their distinct lengths.
@@ -137,6 +143,7 @@ type nameIndex struct {
 }
 
 func (x *nameIndex) add(position int, names []string) {
+	x.all = append(x.all, position)
 	if len(names) == 0 {
 		names = anything
 	}
@@ -162,6 +169,16 @@ func (x *nameIndex) add(position int, names []string) {
 	}
 }
 
+// each calls yield with every position, whatever its names.
+func (x *nameIndex) each(yield func(position int)) {
+	if x == nil {
+		return
+	}
+	for _, position := range x.all {
+		yield(position)
+	}
+}
+
 func (x *nameIndex) candidates(name string, yield func(position int)) {
 	if x == nil {
 		return
@@ -182,6 +199,7 @@ func (x *nameIndex) candidates(name string, yield func(position int)) {
 	}
 }
 
+// matches tells whether the operation is one of those that are selected.
 func (m *Match) matches(op *Operation) bool {
 	if op.Kubernetes != nil {
 		for i := range m.Kubernetes {
@@ -190,5 +208,21 @@ func (m *Match) matches(op *Operation) bool {
 			}
 		}
 	}
+	return m.matchesTool(op)
+}
+
+// touches is matches, and true as well for a read without a name that can show an object whose name is selected.
+func (m *Match) touches(op *Operation) bool {
+	if op.Kubernetes != nil {
+		for i := range m.Kubernetes {
+			if m.Kubernetes[i].touches(op) {
+				return true
+			}
+		}
+	}
+	return m.matchesTool(op)
+}
+
+func (m *Match) matchesTool(op *Operation) bool {
 	return op.Tool != "" && len(m.Tools) > 0 && matchesName(m.Tools, op.Tool)
 }

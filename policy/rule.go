@@ -106,7 +106,9 @@ type KubernetesSelector struct {
 	// Resources are plural resources, with their subresource as in "deployments/scale"; "*" is any with any
 	// subresource, "pods/*" any subresource of pods.
 	Resources []string
-	// Names match whole; "*" stands alone or as one suffix ("web-*"). An empty request name matches only "*".
+	// Names match whole; "*" stands alone or as one suffix ("web-*"). An empty request name matches only "*": but a read
+	// without a name (a list, a watch) shows every object, so rules and what speaks against an operation take it for a
+	// match of any name.
 	Names []string
 	Verbs []Verb
 	// Origins of the target.
@@ -114,9 +116,23 @@ type KubernetesSelector struct {
 }
 
 func (s *KubernetesSelector) matches(op *Operation) bool {
+	return s.matchesBesideName(op) && matchesName(s.Names, op.Target.Name)
+}
+
+// touches tells whether the operation is, or can show, something that the selector selects.
+func (s *KubernetesSelector) touches(op *Operation) bool {
+	return s.matchesBesideName(op) && (op.readsMany() || matchesName(s.Names, op.Target.Name))
+}
+
+func (s *KubernetesSelector) matchesBesideName(op *Operation) bool {
 	t := &op.Target
-	return matchesAny(s.Groups, t.Group) && matchesResource(s.Resources, t) && matchesName(s.Names, t.Name) &&
+	return matchesAny(s.Groups, t.Group) && matchesResource(s.Resources, t) &&
 		matchesValue(s.Verbs, op.Verb) && matchesValue(s.Origins, t.Origin)
+}
+
+// readsMany tells whether the operation is a read that names no object: any may be among what it shows.
+func (op *Operation) readsMany() bool {
+	return op.Kubernetes != nil && op.Verb == VerbRead && op.Target.Name == ""
 }
 
 func matchesAny(list []string, value string) bool {

@@ -12,6 +12,8 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
@@ -33,7 +35,9 @@ type Authorize struct {
 	Sessions *identity.Resolver
 	// Scope in force, for callers whom no policy governs any more.
 	Scope func(context.Context) (enforcement.Scope, error)
-	Now   func() time.Time
+	// Mapper tells which kinds have namespaces. What it does not know is taken for one that has.
+	Mapper meta.RESTMapper
+	Now    func() time.Time
 }
 
 // ServeHTTP implements http.Handler: a SubjectAccessReview of authorization.k8s.io/v1 in and out. What is no such review
@@ -124,6 +128,7 @@ func (a *Authorize) decide(ctx context.Context, spec *authorizationv1.SubjectAcc
 	if !ours {
 		return policy.Decision{}, nil
 	}
+	asked.Cluster = asked.EveryNamespace() && a.cluster(&asked)
 	*op = understood
 	if snapshot == nil {
 		return policy.Refuse(0, policy.ReasonPolicyNotLoaded, ""), nil
@@ -161,6 +166,20 @@ func (a *Authorize) governed(ctx context.Context, caller identity.Caller, snapsh
 		scope.Namespaces = slices.DeleteFunc(scope.Namespaces, func(ns string) bool { return slices.Contains(snapshot.Released, ns) })
 	}
 	return scope.Governs(caller.Username, caller.HasCredential()), nil
+}
+
+// cluster tells whether the kind is known to have no namespaces.
+func (a *Authorize) cluster(asked *kube.Authorization) bool {
+	resource := schema.GroupVersionResource{Group: asked.Group, Version: asked.Version, Resource: asked.Resource}
+	if resource.Version == "*" {
+		resource.Version = "" // of a review that no request made: any version
+	}
+	kind, err := a.Mapper.KindFor(resource)
+	if err != nil {
+		return false
+	}
+	mapping, err := a.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return err == nil && mapping.Resource.Group == asked.Group && mapping.Scope.Name() == meta.RESTScopeNameRoot
 }
 
 var errAttributes = errors.New("spec: must have either resourceAttributes or nonResourceAttributes")

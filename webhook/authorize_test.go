@@ -11,12 +11,15 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
+	"stepbeyond.dev/stepbeyond/policy/kube"
 )
 
 // secretRead is the question about a Secret read by username.
@@ -49,12 +52,33 @@ func authorize(t *testing.T, a *Authorize, spec authorizationv1.SubjectAccessRev
 	return review.Status
 }
 
+// Proves K-2, K-10: what nobody knows is taken for a kind with namespaces, so that a list of it is one of all namespaces.
+func TestOnlyKindsThatAreKnownToHaveNoNamespacesAreClusterWide(t *testing.T) {
+	v1 := schema.GroupVersion{Version: "v1"}
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1})
+	mapper.Add(v1.WithKind("Node"), meta.RESTScopeRoot)
+	mapper.Add(v1.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	a := &Authorize{Mapper: mapper}
+	for _, tt := range []struct {
+		version, group, resource string
+		want                     bool
+	}{
+		{"v1", "", "nodes", true}, {"*", "", "nodes", true}, {"", "", "nodes", true}, {"v1", "", "configmaps", false}, {"v1", "", "*", false},
+		{"v1", "acme.example", "nodes", false}, {"v1", "", "gadgets", false},
+	} {
+		if got := a.cluster(&kube.Authorization{Verb: "list", Version: tt.version, Group: tt.group, Resource: tt.resource}); got != tt.want {
+			t.Errorf("%+v: cluster-wide %v, want %v", tt, got, tt.want)
+		}
+	}
+}
+
 func authorizer(t *testing.T, scope enforcement.Scope, scopeErr error) *Authorize {
 	t.Helper()
 	reader := reads{get: func(client.Object) error { return errors.New("not reached") }}
 	return &Authorize{
 		Store: loaded(t, governedCluster()), Sessions: &identity.Resolver{Cached: reader, Live: reader},
-		Scope: func(context.Context) (enforcement.Scope, error) { return scope, scopeErr }, Now: func() time.Time { return now },
+		Scope:  func(context.Context) (enforcement.Scope, error) { return scope, scopeErr },
+		Mapper: meta.NewDefaultRESTMapper(nil), Now: func() time.Time { return now },
 	}
 }
 

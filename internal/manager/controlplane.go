@@ -15,7 +15,8 @@ import (
 // authorize is the authorization webhook, which every replica serves for the control planes that use it.
 func (p *parts) authorize() http.Handler {
 	return &webhook.Authorize{
-		Store: p.store, Sessions: p.sessions, Scope: enforcement.InForce{Live: p.mgr.GetAPIReader()}.Scope, Now: time.Now,
+		Store: p.store, Sessions: p.sessions, Scope: enforcement.InForce{Live: p.mgr.GetAPIReader()}.Scope,
+		Mapper: p.mgr.GetRESTMapper(), Now: time.Now,
 	}
 }
 

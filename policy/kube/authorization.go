@@ -16,6 +16,9 @@ type Authorization struct {
 	Path string
 
 	Group, Version, Resource, Subresource, Namespace, Name string
+	// Cluster says that the kind is known to have no namespaces. Omitted, a list or a watch without a namespace is taken for
+	// one of all namespaces.
+	Cluster bool
 }
 
 // NonResourceURLs stands for the resource of requests that have none, in the core group; their name is the path.
@@ -50,7 +53,7 @@ var reviews = map[groupResource]bool{
 }
 
 // Operation is what the engine decides about. ok is false for what admission sees: that is decided there. namespaces are
-// the session's; a read outside of them is outside its authority, as a write is.
+// the session's; a read outside of them is outside its authority, as a write is, and so is one of all namespaces.
 func (a *Authorization) Operation(namespaces []string) (op policy.Operation, ok bool) {
 	verb := a.verb()
 	if !a.asked(verb) {
@@ -68,8 +71,16 @@ func (a *Authorization) Operation(namespaces []string) (op policy.Operation, ok 
 	}
 	j := judge{req: &Request{Namespace: a.Namespace, Group: a.Group, Resource: a.Resource, Name: a.Name}, known: &Known{SessionNamespaces: namespaces}, verb: verb}
 	j.judgeScope()
+	if a.EveryNamespace() && !a.Cluster {
+		j.authoritative(policy.OutsideAuthority, policy.Present, "it shows all namespaces, and not all are the session's")
+	}
 	op.Facts = j.facts
 	return op, true
+}
+
+// EveryNamespace tells whether the request shows the objects of all namespaces, provided that its kind has namespaces.
+func (a *Authorization) EveryNamespace() bool {
+	return a.Path == "" && a.Namespace == "" && (a.Verb == "list" || a.Verb == "watch")
 }
 
 // asked tells whether the request is the authorizer's: every read, and of the rest what admission does not see.

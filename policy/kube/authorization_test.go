@@ -34,7 +34,11 @@ func TestAnAuthorizationIsReadAsAnOperation(t *testing.T) {
 	}{
 		"a read at home":                  {in("get", "", "pods", "log", "checkout"), asRead("pods/log checkout/x", 0)},
 		"a read elsewhere":                {in("get", "", "pods", "log", "free"), asRead("pods/log free/x", policy.Present)},
-		"a watch of what is cluster-wide": {in("watch", "", "nodes", "", ""), asRead("nodes x", 0)},
+		"a watch of all namespaces":       {in("watch", "", "configmaps", "", ""), asRead("configmaps x", policy.Present)},
+		"a list of all namespaces":        {in("list", "", "configmaps", "", ""), asRead("configmaps x", policy.Present)},
+		"a list at home":                  {in("list", "", "configmaps", "", "checkout"), asRead("configmaps checkout/x", 0)},
+		"a get of what is cluster-wide":   {in("get", "", "persistentvolumes", "", ""), asRead("persistentvolumes x", 0)},
+		"a watch of what is cluster-wide": {kube.Authorization{Verb: "watch", Resource: "nodes", Name: "x", Cluster: true}, asRead("nodes x", 0)},
 		"a Namespace":                     {in("get", "", "namespaces", "", "checkout"), asRead("namespaces x", policy.Present)},
 		"a review":                        {in("create", "authentication.k8s.io", "tokenreviews", "", ""), asRead("tokenreviews x", 0)},
 		"impersonation elsewhere":         {in("impersonate", "", "serviceaccounts", "", "free"), write(policy.VerbImpersonate, "serviceaccounts free/x")},
