@@ -29,7 +29,7 @@ const authorizerTimeout = webhookTimeoutSeconds * time.Second
 // authorizationConfiguration is the file of kube-apiserver's flag --authorization-config. The webhook stands before RBAC
 // and only ever refuses; what it has no opinion about RBAC decides as if it were not there. Its failures refuse, and its
 // match conditions keep everybody who is not governed, and what admission sees, from ever depending on it.
-func authorizationConfiguration(s Scope, reads []policy.KubernetesSelector, kubeconfig string) ([]byte, error) {
+func authorizationConfiguration(s Scope, reads Reads, kubeconfig string) ([]byte, error) {
 	parts, err := s.shards()
 	if err != nil {
 		return nil, fmt.Errorf("scope of the authorization webhook: %w", err)
@@ -85,19 +85,20 @@ var (
 	openPrefixes = []string{"/api/", "/apis/", "/healthz/", "/livez/", "/openapi/", "/readyz/", "/version/"}
 )
 
-// unseenExpression is true for what no admission sees and for the reads that rules name.
-func unseenExpression(reads []policy.KubernetesSelector) string {
+// unseenExpression is true for what no admission sees and for the reads that rules name. It has at most maxUnseenBytes:
+// boundedSelections says what is asked about instead where rules name too much for that.
+func unseenExpression(reads Reads) string {
 	open := []string{"p.path in " + celLiteral(openPaths)}
 	for _, prefix := range openPrefixes {
 		open = append(open, "p.path.startsWith("+celLiteral(prefix)+")")
 	}
 	// Admission sees a connect whatever its verb, and the status of a Node is as harmless as the Node.
 	seen := `(r.resource == "nodes" ? r.subresource == "status" : r.subresource in ` + celLiteral(kube.Connected) + `)`
-	return `has(request.resourceAttributes) ? [request.resourceAttributes].exists(r, ` +
-		`r.verb.startsWith(` + celLiteral(kube.ImpersonationPrefix) + `) || !` + seen + ` && (` +
-		strings.Join(selections(append(slices.Clone(kube.Unseen), reads...)), " || ") + `)) : ` +
-		`!has(request.nonResourceAttributes) || [request.nonResourceAttributes].exists(p, ` +
+	head := `has(request.resourceAttributes) ? [request.resourceAttributes].exists(r, ` +
+		`r.verb.startsWith(` + celLiteral(kube.ImpersonationPrefix) + `) || !` + seen + ` && (`
+	tail := `)) : !has(request.nonResourceAttributes) || [request.nonResourceAttributes].exists(p, ` +
 		`!(p.verb in ["get", "head"] && (` + strings.Join(open, " || ") + `)))`
+	return head + boundedSelections(kube.Unseen, reads, maxUnseenBytes-len(head)-len(tail)) + tail
 }
 
 // selections are one expression for each combination of API verbs and group, in a fixed order.

@@ -18,10 +18,10 @@ import (
 	"stepbeyond.dev/stepbeyond/policy/kube"
 )
 
-var readSettings = []policy.KubernetesSelector{
+var readSettings = Reads{Everybody: []policy.KubernetesSelector{
 	{Groups: []string{""}, Resources: []string{"configmaps", "pods/*"}, Verbs: []policy.Verb{policy.VerbRead}},
 	{Groups: []string{"apps"}, Resources: []string{"*"}, Verbs: []policy.Verb{policy.VerbRead}},
-}
+}}
 
 // controlPlane is the one of the ready-made files of config/.
 func controlPlane() ControlPlane {

@@ -35,7 +35,7 @@ const StaticGuard = "stepbeyond-guard.static.k8s.io"
 type ControlPlane struct {
 	Scope Scope
 	// Reads are selectors of rules about reads that no built-in condition covers.
-	Reads []policy.KubernetesSelector
+	Reads Reads
 	// Endpoint of the authorization webhook. The API server cannot call a Service there: without URL no file about
 	// authorization is made. PathPrefix and CABundle are as in admission.
 	Endpoint Endpoint

@@ -33,7 +33,7 @@ type Snapshot struct {
 	// Onboarding are the governed namespaces whose profile only audits, sorted.
 	Onboarding []string
 	// Reads are the selectors of rules and catalogue entries about reads, of all policies.
-	Reads []policy.KubernetesSelector
+	Reads enforcement.Reads
 	// Released namespaces leave an earlier scope.
 	Released []string
 
@@ -136,7 +136,7 @@ func Build(in Input) (*Snapshot, error) {
 		// Every object was compiled alone before; a problem of the whole set is a defect of this package.
 		return nil, fmt.Errorf("compile policies: %w", problems[0])
 	}
-	b.snapshot.Engine, b.snapshot.Cluster, b.snapshot.Reads = engine, b.set.Cluster, readsOf(&b.set)
+	b.snapshot.Engine, b.snapshot.Cluster, b.snapshot.Reads = engine, b.set.Cluster, readsOf(&b.set, b.snapshot.users)
 	return b.snapshot, nil
 }
 
