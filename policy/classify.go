@@ -69,7 +69,7 @@ func (c *classification) addCatalogue(s subject, layer *compiled) {
 			}
 		}
 		// What an entry says in favor of some names does not vouch for a list that shows others as well.
-		whole := entry.Match.matches(s.op)
+		whole := !s.op.readsMany() || entry.Match.matches(s.op)
 		c.catalogued = c.catalogued || whole
 		c.read = c.read || whole && entry.Effect == EffectRead
 		entry.addFacts(s.op, Present, entry.Present, whole)
