@@ -41,15 +41,16 @@ type Answer struct {
 	Class string
 	// Reason of the engine; empty like Class, also for the floor.
 	Reason string
+	// Counted tells that the manager counted the request for the onboarding report and let it pass.
+	Counted bool
 }
 
 const (
+	enforcer    = "enforce.stepbeyond.dev"
+	counter     = "onboarding.stepbeyond.dev"
 	causePrefix = "stepbeyond.dev/"
 	floorSpoke  = "ValidatingAdmissionPolicy 'stepbeyond-floor-"
 )
-
-// entries decide about requests: one enforces, the other only counts.
-var entries = []string{"enforce.stepbeyond.dev", "onboarding.stepbeyond.dev"}
 
 // Try sends one request of the actor. Requests of one actor must not overlap, because the record is told apart by name.
 func (a *Actor) Try(ctx context.Context, request func(context.Context, *Actor) error) (Answer, error) {
@@ -81,11 +82,11 @@ func (a *Actor) Try(ctx context.Context, request func(context.Context, *Actor) e
 		return Answer{}, err
 	}
 	for _, event := range events {
-		for _, entry := range entries {
-			if class, ok := event.Annotations[entry+"/class"]; ok {
-				answer.Class, answer.Reason = class, event.Annotations[entry+"/reason"]
-			}
+		if class, ok := event.Annotations[enforcer+"/class"]; ok {
+			answer.Class, answer.Reason = class, event.Annotations[enforcer+"/reason"]
 		}
+		_, counted := event.Annotations[counter+"/class"]
+		answer.Counted = answer.Counted || counted
 	}
 	return answer, nil
 }

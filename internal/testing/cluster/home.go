@@ -89,7 +89,7 @@ func (h *Home) enforced(ctx context.Context) error {
 	if err = errors.Join(err, answer.Err); err != nil {
 		return fmt.Errorf("probe of %s: %w", h.Namespace, err)
 	}
-	if answer.Class == "" {
+	if answer.Class == "" && !answer.Counted {
 		return fmt.Errorf("what the agent of %s makes is not decided about", h.Namespace)
 	}
 	if probe.Annotations[v1alpha1.AnnotationCreatedBy] == "" {
