@@ -52,7 +52,7 @@ const readyTimeout = time.Minute
 // startCluster starts everything but the agent, which has no pod yet. config/ is applied whole but for what runs the
 // manager inside a cluster: here it is a process beside it, with the same ServiceAccount.
 func startCluster(ctx context.Context, opts options) (_ *cluster, err error) {
-	e, err := env.Start(ctx, env.Options{ControllerManager: true, Audit: true, Progress: opts.progress})
+	e, err := env.Start(ctx, env.Options{WithoutAuthorizer: true, ControllerManager: true, Audit: true, Progress: opts.progress})
 	if err != nil {
 		return nil, err
 	}
