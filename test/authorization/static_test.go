@@ -24,7 +24,7 @@ const guard = "ValidatingAdmissionPolicy 'stepbeyond-guard.static.k8s.io' with b
 // Proves K-2, K-10: without the authorization webhook a static policy keeps agents from what decides about admission,
 // also from what Kubernetes shows to no other policy, and goes with nothing that can be deleted through the API.
 func TestTheStaticPolicyGuardsWhatNoOtherPolicySees(t *testing.T) {
-	c, err := cluster.StartWith(t.Context(), env.Options{ControllerManager: true, Audit: true, WithoutAuthorizer: true, StaticManifests: true})
+	c, err := cluster.StartWith(t.Context(), env.Options{ControllerManager: true, WithoutAuthorizer: true, StaticManifests: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func newScene(ctx context.Context, r *row, bare bool) (_ *scene, err error) {
 	if s.faults, err = os.MkdirTemp("", "stepbeyond-faults-"); err != nil {
 		return nil, fmt.Errorf("folder of the faults: %w", err)
 	}
-	options := env.Options{ControllerManager: true, Audit: true}
+	options := env.Options{ControllerManager: true, Audit: true} // the bare one is compared with ours
 	if bare {
 		s.env, err = env.Start(ctx, options)
 	} else if s.cluster, err = cluster.Prepare(ctx, options); err == nil {

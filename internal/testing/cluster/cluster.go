@@ -36,13 +36,15 @@ type Cluster struct {
 	scheme *runtime.Scheme
 }
 
-// Start brings up a cluster with an audit log; progress is told each slow step, nil = nobody is. Stop ends it.
+// Start brings up a cluster; progress is told each slow step, nil = nobody is. Stop ends it.
 func Start(ctx context.Context, progress func(step string)) (*Cluster, error) {
-	return StartWith(ctx, env.Options{ControllerManager: true, Audit: true, Progress: progress})
+	return StartWith(ctx, env.Options{ControllerManager: true, Progress: progress})
 }
 
-// StartWith is Start on a control plane of the caller's choice. Without ControllerManager no home has an agent.
+// StartWith is Start on a control plane of the caller's choice, with an audit log. Without ControllerManager no home has
+// an agent.
 func StartWith(ctx context.Context, options env.Options) (*Cluster, error) {
+	options.Audit = true // actors read in it what was decided about them
 	e, err := env.Start(ctx, options)
 	if err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func StartWith(ctx context.Context, options env.Options) (*Cluster, error) {
 	return Govern(ctx, e)
 }
 
-// Govern installs Step Beyond on a control plane that has kube-controller-manager. Stop ends the control plane too; so
+// Govern installs Step Beyond on a control plane that has kube-controller-manager and an audit log. Stop ends the control plane too; so
 // does an error.
 func Govern(ctx context.Context, e *env.Env) (_ *Cluster, err error) {
 	c, err := install(ctx, e)
@@ -71,8 +73,9 @@ func Govern(ctx context.Context, e *env.Env) (_ *Cluster, err error) {
 	return c, c.Manager.WaitReady(ctx, waitAtMost)
 }
 
-// Prepare brings up a cluster in which no manager runs yet; Manager stays nil. Stop ends it.
+// Prepare is StartWith without a manager; Manager stays nil. Stop ends it.
 func Prepare(ctx context.Context, options env.Options) (*Cluster, error) {
+	options.Audit = true
 	e, err := env.Start(ctx, options)
 	if err != nil {
 		return nil, err

@@ -11,13 +11,17 @@ import (
 // canary is the username of the one whose requests to the manager are told apart from those of a bystander.
 const canary = "system:serviceaccount:stepbeyond-canary:canary"
 
-// auditPolicy records nobody but the canary, so that all others write without an audit log.
+// auditPolicy records nobody but the canary, so that all others write without an audit log, and the apply by which a new
+// home is found to be enforced.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
 - level: Metadata
   users: ["` + canary + `"]
+- level: Metadata
+  verbs: [patch]
+  resources: [{group: "", resources: [configmaps]}]
 - level: None
 `
 
