@@ -18,8 +18,6 @@ const (
 	FloorAuthority = "stepbeyond-floor-authority"
 	FloorPods      = "stepbeyond-floor-pods"
 	FloorSelf      = "stepbeyond-floor-self"
-	FloorStamps    = "stepbeyond-floor-stamps"
-	FloorIdentity  = "stepbeyond-floor-identity"
 	FloorForbidden = "stepbeyond-floor-forbidden"
 )
 
@@ -40,7 +38,7 @@ func Floor(s Scope, entries []policy.CatalogueEntry, version string, more ...flo
 		return nil, fmt.Errorf("scope of the floor: %w", err)
 	}
 	var objects []Object
-	for _, f := range append([]floorPolicy{authority(entries), pods(), self(), stamps(), identity()}, more...) {
+	for _, f := range append([]floorPolicy{authority(entries), pods(), self()}, more...) {
 		objects = append(objects, f.policy(governed, version), f.binding())
 	}
 	return objects, nil

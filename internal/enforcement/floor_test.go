@@ -201,13 +201,13 @@ var refused = []refusalCase{
 		FloorSelf, "delete namespaces stepbeyond-system", "own-namespaces"},
 
 	{"a stamp that is added", merge(shop+"/configmaps/plain", "{metadata: {annotations: {stepbeyond.dev/created-by: forged}}}"),
-		FloorStamps, "update configmaps shop/plain", "origin-stamp"},
+		FloorSelf, "update configmaps shop/plain", "origin-stamp"},
 	{"a stamp that is changed", merge(shop+"/configmaps/stamped", "{metadata: {annotations: {stepbeyond.dev/created-by: forged}}}"),
-		FloorStamps, "update configmaps shop/stamped", "origin-stamp"},
+		FloorSelf, "update configmaps shop/stamped", "origin-stamp"},
 	{"a stamp that is lost", replace(shop+"/configmaps/stamped", "{apiVersion: v1, kind: ConfigMap, metadata: {name: stamped}}"),
-		FloorStamps, "update configmaps shop/stamped", "origin-stamp"},
+		FloorSelf, "update configmaps shop/stamped", "origin-stamp"},
 	{"a stamp that is changed through a subresource", merge(shop+"/pods/node-agent/status", "{metadata: {annotations: {stepbeyond.dev/created-by: forged}}}"),
-		FloorStamps, "update pods/status shop/node-agent", "origin-stamp"},
+		FloorSelf, "update pods/status shop/node-agent", "origin-stamp"},
 }
 
 // harmless are requests of the same kinds that the floor leaves to the webhook.
@@ -405,7 +405,7 @@ func unboundIsRefused(t *testing.T, c *cluster) {
 		"an agent with a legacy token":          c.Token(string(secret.Data[corev1.ServiceAccountTokenKey])),
 	} {
 		got := answerOf(post(shop+"/configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}").send(t.Context(), t, cfg))
-		want := answer{http.StatusForbidden, FloorIdentity, "Denied: create configmaps shop/x is refused: the request carries no credential-id, " +
+		want := answer{http.StatusForbidden, FloorSelf, "Denied: create configmaps shop/x is refused: the request carries no credential-id, " +
 			"as impersonated identities and legacy tokens do not (CredentialUnbound; rule baseline/credential-bound). " +
 			"Next: use the token that is mounted in the agent's own pod. [floor v1]"}
 		if diff := cmp.Diff(want, got); diff != "" {

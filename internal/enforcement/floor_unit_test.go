@@ -61,7 +61,7 @@ func TestMessagesKeepTheirBound(t *testing.T) {
 		Name: strings.Repeat("n", 63), Present: []policy.Fact{policy.EscalatesAuthority}, Recovery: strings.Repeat("a word\n", 100),
 		Match: policy.Match{Kubernetes: []policy.KubernetesSelector{{Groups: []string{"g"}}}},
 	}
-	for _, f := range []floorPolicy{authority([]policy.CatalogueEntry{long}), pods(), self(), stamps(), identity()} {
+	for _, f := range []floorPolicy{authority([]policy.CatalogueEntry{long}), pods(), self()} {
 		for _, c := range f.checks {
 			before, after := c.parts("v12")
 			message := before + strings.Repeat("o", maxOperation) + after

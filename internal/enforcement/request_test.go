@@ -90,7 +90,7 @@ func answerOf(err error) answer {
 		return answer{}
 	}
 	text := status.Status().Message
-	for _, enforcer := range []string{FloorAuthority, FloorPods, FloorSelf, FloorStamps, FloorIdentity, FloorForbidden} {
+	for _, enforcer := range []string{FloorAuthority, FloorPods, FloorSelf, FloorForbidden} {
 		if _, message, found := strings.Cut(text, "ValidatingAdmissionPolicy '"+enforcer+"' with binding '"+enforcer+"' denied request: "); found {
 			return answer{status.Status().Code, enforcer, message}
 		}

@@ -8,8 +8,9 @@ import (
 // ownPrefix begins the labels and annotations that this product acts on.
 const ownPrefix = "stepbeyond.dev/"
 
-// self keeps governed identities from the product: its API group, the labels of namespaces that decide who is governed
-// and how, and its own namespaces. The canary may dry-run one object of each kind in its own namespace, which changes
+// self keeps governed identities from what the product rests on: which pod asks, the stamps, its API group, the labels of
+// namespaces that decide who is governed and how, and its own namespaces. It is one policy, because it looks at every write
+// of everybody, and the API server pays for each policy that has to find out that a caller is not governed. The canary may dry-run one object of each kind in its own namespace, which changes
 // nothing and lets the other enforcers answer.
 func self() floorPolicy {
 	refuse := func(rule, next, allowed string) check {
@@ -32,6 +33,8 @@ func self() floorPolicy {
 			{"oldAnnotations", metadataMap("oldObject", "annotations")},
 		},
 		checks: []check{
+			credentialBound(),
+			stampKept(),
 			refuse("own-objects", "ask a person; an open question is answered with kubectl by its approver",
 				`request.resource.group != `+celLiteral(v1alpha1.GroupVersion.Group)),
 			refuse("namespace-keys", "leave out the labels and annotations that begin with "+ownPrefix,
@@ -50,7 +53,7 @@ func metadataMap(object, field string) string {
 }
 
 // ownKeysEqual is true when two maps agree in every key with our prefix, the stamps aside: the server writes the origin
-// stamp on create, and the policy FloorStamps guards it on update.
+// stamp on create, and the check origin-stamp guards it on update.
 func ownKeysEqual(object, oldObject string) string {
 	ours := `k.startsWith(` + celLiteral(ownPrefix) + `) && !(k in ` +
 		celLiteral([]string{v1alpha1.AnnotationCreatedBy, v1alpha1.AnnotationTemplateWriter}) + `)`

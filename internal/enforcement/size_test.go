@@ -108,7 +108,7 @@ func allReadBack(t *testing.T, c *cluster, want Scope) {
 			t.Fatal(err)
 		}
 	}
-	if len(configurations.Items) != 1 || len(policies.Items) != 6 {
+	if len(configurations.Items) != 1 || len(policies.Items) != 4 {
 		t.Fatalf("%d configurations and %d policies", len(configurations.Items), len(policies.Items))
 	}
 	read(EntryEnforce, configurations.Items[0].Webhooks[0].MatchConditions)

@@ -1,29 +1,22 @@
 package enforcement
 
 import (
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/policy"
 )
 
-// stamps keeps the origin stamp as the server wrote it. The mutating entry origin.stepbeyond.dev has restored a lost
+// stampKept keeps the origin stamp as the server wrote it. The mutating entry origin.stepbeyond.dev has restored a lost
 // one before this runs; with the manager dead nothing restores it, and the update is refused. It looks at subresources
 // too: an update of status may change annotations.
-func stamps() floorPolicy {
-	updates := anything
-	updates.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
-	return floorPolicy{
-		name:  FloorStamps,
-		rules: []rule{updates},
-		checks: []check{{
-			allowed: annotation("object", v1alpha1.AnnotationCreatedBy) + " == " + annotation("oldObject", v1alpha1.AnnotationCreatedBy),
-			refusal: refusal{
-				why:    "changes the stamp that says who made the object, and no approval opens that",
-				reason: policy.EscalatesAuthority.String(),
-				rule:   "origin-stamp",
-				next:   "send it again with the annotation " + v1alpha1.AnnotationCreatedBy + " as the server has it",
-			},
-		}},
+func stampKept() check {
+	return check{
+		allowed: `request.operation != "UPDATE" || ` +
+			annotation("object", v1alpha1.AnnotationCreatedBy) + " == " + annotation("oldObject", v1alpha1.AnnotationCreatedBy),
+		refusal: refusal{
+			why:    "changes the stamp that says who made the object, and no approval opens that",
+			reason: policy.EscalatesAuthority.String(),
+			rule:   "origin-stamp",
+			next:   "send it again with the annotation " + v1alpha1.AnnotationCreatedBy + " as the server has it",
+		},
 	}
 }

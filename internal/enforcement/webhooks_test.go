@@ -114,8 +114,8 @@ func TestWebhooks(t *testing.T) {
 
 func applyIsStable(t *testing.T, c *cluster, cfg Configuration) {
 	before := generations(t, c)
-	if len(before) != 14 {
-		t.Errorf("want 14 objects labelled as ours, got %v", before)
+	if len(before) != 10 {
+		t.Errorf("want 10 objects labelled as ours, got %v", before)
 	}
 	if err := Apply(t.Context(), c.admin, cfg); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func generations(t *testing.T, c *cluster) map[string]int64 {
 }
 
 func typesCheck(t *testing.T, c *cluster) {
-	for _, name := range []string{FloorAuthority, FloorPods, FloorSelf, FloorStamps, FloorIdentity} {
+	for _, name := range []string{FloorAuthority, FloorPods, FloorSelf} {
 		var live admissionregistrationv1.ValidatingAdmissionPolicy
 		for deadline := time.Now().Add(30 * time.Second); live.Status.ObservedGeneration == 0 && time.Now().Before(deadline); time.Sleep(awaitInterval) {
 			if err := c.admin.Get(t.Context(), client.ObjectKey{Name: name}, &live); err != nil {

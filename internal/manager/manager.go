@@ -29,16 +29,23 @@ const (
 	stopWithin = 10 * time.Second
 )
 
-// Run runs the manager until the context ends. The error says what kept it from starting or made it stop.
+// Run runs the manager until options.ShutdownDelay after the end of the context. The error says what kept it from starting
+// or made it stop.
 func Run(ctx context.Context, config *rest.Config, options Options) error {
+	if err := options.validate(); err != nil {
+		return err
+	}
 	mgr, keeper, err := newManager(ctx, config, options)
 	if err != nil {
 		return err
 	}
-	if err := wire(ctx, mgr, options, keeper); err != nil {
+	var ending drain
+	if err := wire(ctx, mgr, options, keeper, &ending); err != nil {
 		return err
 	}
-	if err := mgr.Start(ctx); err != nil {
+	serving, stop := ending.delayed(ctx, options.ShutdownDelay)
+	defer stop()
+	if err := mgr.Start(serving); err != nil {
 		return fmt.Errorf("run manager: %w", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"stepbeyond.dev/stepbeyond/internal/certs"
 )
@@ -34,6 +35,9 @@ type Options struct {
 	MetricsAddress string
 	// HealthAddress serves /healthz and /readyz.
 	HealthAddress string
+	// ShutdownDelay is how long a replica that was told to end goes on answering while it is not ready, so that API servers
+	// go elsewhere. It adds to the time that the answers under way may take.
+	ShutdownDelay time.Duration
 	// Timing of certificates and their rotation; DefaultTiming for production.
 	Timing certs.Timing
 	// ClientCAFile holds PEM certificates of authorities; who calls the webhook must then show a certificate of one of them.
@@ -56,6 +60,7 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.AuthorizationClientKey, "authorization-client-key", "", "file on the hosts of the API servers with the key of that certificate")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8080", "host:port that serves metrics; 0 for none")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "host:port that serves /healthz and /readyz")
+	flags.DurationVar(&o.ShutdownDelay, "shutdown-delay", 5*time.Second, "how long a replica that was told to end goes on answering, so that API servers go elsewhere")
 	o.Timing = certs.DefaultTiming()
 	o.Timing.Bind(flags)
 	flags.StringVar(&o.ClientCAFile, "client-ca-file", "", "PEM certificates of the authorities that sign the API servers' client certificates for the webhook; empty asks for none")
@@ -67,6 +72,13 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 		return nil
 	})
 	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "run controllers on one replica only")
+}
+
+func (o *Options) validate() error {
+	if o.ShutdownDelay < 0 {
+		return fmt.Errorf("shutdown-delay: %s is negative", o.ShutdownDelay)
+	}
+	return nil
 }
 
 var errEmptyName = errors.New("a name is empty")

@@ -32,6 +32,7 @@ type parts struct {
 	direct   client.WithWatch // past any cache
 	guard    *enforcement.Guard
 	keeper   *rotation.Keeper
+	ending   *drain
 	store    *policystore.Store
 	sessions *identity.Resolver
 	protocol *grant.Protocol
@@ -40,7 +41,7 @@ type parts struct {
 }
 
 // wire makes every part and registers it with the manager.
-func wire(ctx context.Context, mgr ctrl.Manager, options Options, keeper *rotation.Keeper) error {
+func wire(ctx context.Context, mgr ctrl.Manager, options Options, keeper *rotation.Keeper, ending *drain) error {
 	direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
@@ -56,7 +57,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, keeper *rotati
 	}
 	key := keeper.Current().Installation.DigestKey
 	p := &parts{
-		mgr: mgr, keeper: keeper, direct: direct, guard: guard,
+		mgr: mgr, keeper: keeper, ending: ending, direct: direct, guard: guard,
 		store:    &policystore.Store{Reader: mgr.GetClient()},
 		sessions: &identity.Resolver{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		stamper:  stamp.Stamper{Key: key[:]},
@@ -103,7 +104,10 @@ func (p *parts) addWebhooks(onboarding admission.Handler) error {
 		}},
 	}
 	// The server itself knows no secret path, which it would tell in its log and metrics.
-	server.Register("/", p.keeper.Route(handlers))
+	server.Register("/", p.ending.handler(p.keeper.Route(handlers)))
+	if err := p.mgr.AddReadyzCheck("ending", p.ending.ready); err != nil {
+		return fmt.Errorf("add readiness of a replica that goes on: %w", err)
+	}
 	if err := p.mgr.AddReadyzCheck("policies", p.store.Ready); err != nil {
 		return fmt.Errorf("add readiness of policies: %w", err)
 	}

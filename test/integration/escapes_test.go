@@ -210,10 +210,10 @@ func TestEscapesByImpersonationGainNothing(t *testing.T) {
 		request func(context.Context, *actor) error
 		by      string
 	}{
-		"itself":                   {account + ns + ":agent", create(configMap(ns, "a")), "stepbeyond-floor-identity"},
-		"another governed account": {account + "paths:agent", create(configMap("paths", "a")), "stepbeyond-floor-identity"},
-		"an exempt account":        {account + "unnoticed:controller", create(configMap("unnoticed", "a")), "stepbeyond-floor-identity"},
-		"a governed user":          {robotName, create(configMap(ns, "a")), "stepbeyond-floor-identity"},
+		"itself":                   {account + ns + ":agent", create(configMap(ns, "a")), "stepbeyond-floor-self"},
+		"another governed account": {account + "paths:agent", create(configMap("paths", "a")), "stepbeyond-floor-self"},
+		"an exempt account":        {account + "unnoticed:controller", create(configMap("unnoticed", "a")), "stepbeyond-floor-self"},
+		"a governed user":          {robotName, create(configMap(ns, "a")), "stepbeyond-floor-self"},
 		"an approver with its answer": {carlaName, func(ctx context.Context, a *actor) error {
 			return a.Patch(ctx, asked.DeepCopy(), answer(asked, v1alpha1.VerdictApprove, nil))
 		}, ""},

@@ -128,8 +128,8 @@ func forbiddenRequests(ns string) map[string]forbiddenRequest {
 		"the label that governs its namespace":   {self, merge(&corev1.Namespace{ObjectMeta: cluster(ns)}, `{"metadata":{"labels":{"stepbeyond.dev/profile":null}}}`)},
 		"a ConfigMap in the system namespace":    {self, create(configMap(env.SystemNamespace, "x"))},
 		"the deletion of the system namespace":   {self, remove(&corev1.Namespace{ObjectMeta: cluster(env.SystemNamespace)})},
-		"the stamp of an own object":             {"stepbeyond-floor-stamps", merge(configMap(ns, "own"), `{"metadata":{"annotations":{"stepbeyond.dev/created-by":null}}}`)},
-		"an impersonated request is not its own": {"stepbeyond-floor-identity", impersonatedAgent(ns)},
+		"the stamp of an own object":             {"stepbeyond-floor-self", merge(configMap(ns, "own"), `{"metadata":{"annotations":{"stepbeyond.dev/created-by":null}}}`)},
+		"an impersonated request is not its own": {"stepbeyond-floor-self", impersonatedAgent(ns)},
 	}
 }
 

@@ -69,8 +69,8 @@ func TestACallerWithoutALiveSessionIsRefusedWithAReason(t *testing.T) {
 		{"a caller that two sessions cover", account("twice", "twice-0"), noSession("SessionAmbiguous"), "sessions twice and twice-again both cover this caller"},
 		{"a session whose deadline has passed", account("late", "late-0"), noSession("SessionEnded"), "session late has ended"},
 		{"a session that a person ended", account("ended", "ended-0"), noSession("SessionEnded"), "session ended has ended"},
-		{"an impersonated agent", impersonated(h.agent.username), byFloor("stepbeyond-floor-identity"), "CredentialUnbound"},
-		{"an impersonated exempt account", impersonated("system:serviceaccount:unnoticed:controller"), byFloor("stepbeyond-floor-identity"), "CredentialUnbound"},
+		{"an impersonated agent", impersonated(h.agent.username), byFloor("stepbeyond-floor-self"), "CredentialUnbound"},
+		{"an impersonated exempt account", impersonated("system:serviceaccount:unnoticed:controller"), byFloor("stepbeyond-floor-self"), "CredentialUnbound"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestATokenThatNoLivePodHoldsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := longLived.try(t, create(configMap(ns, "never")))
-	if diff := cmp.Diff(byFloor("stepbeyond-floor-identity"), got.outcome); diff != "" {
+	if diff := cmp.Diff(byFloor("stepbeyond-floor-self"), got.outcome); diff != "" {
 		t.Errorf("a token of a Secret (-want +got):\n%s%s", diff, got.message)
 	}
 	expectSentence(t, got.message, "CredentialUnbound")

@@ -12,7 +12,7 @@ import (
 // named are the names that the manager gives whatever else it writes.
 var named = []string{
 	enforcement.WebhookConfiguration, enforcement.FloorAuthority, enforcement.FloorPods, enforcement.FloorSelf,
-	enforcement.FloorStamps, enforcement.FloorIdentity, enforcement.FloorForbidden,
+	enforcement.FloorForbidden,
 	enforcement.FlowAgents, enforcement.FlowExempt, enforcement.PriorityLevel,
 }
 

@@ -66,7 +66,7 @@ type Scope struct {
 }
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,verbs=create;patch,resourceNames=stepbeyond
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create;patch,resourceNames=stepbeyond-floor-authority;stepbeyond-floor-pods;stepbeyond-floor-self;stepbeyond-floor-stamps;stepbeyond-floor-identity;stepbeyond-floor-forbidden
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=create;patch,resourceNames=stepbeyond-floor-authority;stepbeyond-floor-pods;stepbeyond-floor-self;stepbeyond-floor-forbidden
 
 // SetupWithManager registers the controller.
 func (r *Scope) SetupWithManager(mgr ctrl.Manager) error {

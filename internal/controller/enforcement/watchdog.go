@@ -43,7 +43,7 @@ type Watchdog struct {
 }
 
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations;mutatingwebhookconfigurations,verbs=get;list;watch;update,resourceNames=stepbeyond
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;list;watch;update,resourceNames=stepbeyond-floor-authority;stepbeyond-floor-pods;stepbeyond-floor-self;stepbeyond-floor-stamps;stepbeyond-floor-identity;stepbeyond-floor-forbidden
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,verbs=get;list;watch;update,resourceNames=stepbeyond-floor-authority;stepbeyond-floor-pods;stepbeyond-floor-self;stepbeyond-floor-forbidden
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch;create;patch;update,resourceNames=agentpolicies.stepbeyond.dev;agentsessions.stepbeyond.dev;clusteragentpolicies.stepbeyond.dev;permissiongrants.stepbeyond.dev
 
 // SetupWithManager registers the controller.

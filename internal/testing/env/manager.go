@@ -79,6 +79,7 @@ func (e *Env) NewManager(ctx context.Context, opts ManagerOptions) (*Manager, er
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
 		"--leader-elect=false",
+		"--shutdown-delay=0s", // tests that do not look at it need not wait for it
 	}
 	return &Manager{
 		env: e, name: name, binary: binary, args: append(args, opts.Args...), variables: opts.Env, log: e.path("logs", name+".log"),
