@@ -14,12 +14,14 @@ func rollingRestart() *row {
 		begin: func(ctx context.Context, s *scene) error {
 			for range 2 {
 				for _, m := range s.managers {
+					s.balancer.Remove(m.WebhookAddress()) // as a Service does with a Pod that ends, until the next is ready
 					if err := m.Stop(); err != nil {
 						return err
 					}
 					if err := s.startManagers(ctx); err != nil {
 						return err
 					}
+					s.balancer.Add(m.WebhookAddress())
 				}
 			}
 			return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -45,6 +46,13 @@ func (b *Balancer) Add(backend string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backends = append(b.backends, backend)
+}
+
+// Remove takes a backend away. Connections to it stay, as a Service leaves those of a Pod that is no longer ready.
+func (b *Balancer) Remove(backend string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backends = slices.DeleteFunc(slices.Clone(b.backends), func(other string) bool { return other == backend })
 }
 
 // Close cuts all connections, accepts no more, and waits until nothing of the balancer runs.

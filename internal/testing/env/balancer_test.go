@@ -89,3 +89,29 @@ func TestABalancerTakesTheNextBackendThatAnswers(t *testing.T) {
 		t.Error("a connection outlives the balancer")
 	}
 }
+
+func TestABackendThatIsTakenAwayKeepsItsConnections(t *testing.T) {
+	a, b := backend(t, "a"), backend(t, "b")
+	balancer, err := env.StartBalancer(a.Addr().String(), b.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = balancer.Close() })
+	name, old := answer(t, balancer)
+	if name != "a" {
+		t.Fatalf("the first answer is %q", name)
+	}
+	balancer.Remove(a.Addr().String())
+	for range 3 {
+		if name, _ := answer(t, balancer); name != "b" {
+			t.Errorf("a new connection is answered by %q, want b", name)
+		}
+	}
+	echo := make([]byte, 4)
+	if _, err := io.WriteString(old, "echo"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(old, echo); err != nil || string(echo) != "echo" {
+		t.Errorf("echo %q over the connection from before, %v", echo, err)
+	}
+}
