@@ -26,6 +26,7 @@ import (
 type cluster struct {
 	*env.Env
 	admin                              client.Client
+	guard                              *Guard
 	agent, operator, exempt, bystander *rest.Config
 }
 
@@ -33,6 +34,17 @@ var shopScope = Scope{
 	Namespaces: []string{"shop"},
 	Users:      []string{"oidc:release-notes-agent"},
 	Exempt:     []ServiceAccount{{Namespace: "shop", Name: "exempt"}},
+}
+
+// put brings a configuration into force as the manager does.
+func (c *cluster) put(t *testing.T, cfg Configuration) error {
+	t.Helper()
+	objects, err := cfg.Objects()
+	if err != nil {
+		return err
+	}
+	_, err = c.guard.Put(t.Context(), objects)
+	return err
 }
 
 // startCluster takes further flags of kube-apiserver, each as --name=value.
@@ -61,6 +73,9 @@ func startCluster(t *testing.T, flags ...string) *cluster {
 	}
 	c := &cluster{Env: e}
 	if c.admin, err = client.New(e.Admin(), client.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if c.guard, err = NewGuard(c.admin, c.admin); err != nil {
 		t.Fatal(err)
 	}
 	for name, cfg := range map[string]**rest.Config{"agent": &c.agent, "operator": &c.operator, "exempt": &c.exempt} {
@@ -247,7 +262,7 @@ func TestFloor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := apply(t.Context(), c.admin, floor); err != nil {
+	if _, err := c.guard.Put(t.Context(), floor); err != nil {
 		t.Fatal(err)
 	}
 	canary := awaitFloor(t, c)

@@ -112,5 +112,10 @@ func Limit(ctx context.Context, c client.Client, s Scope) error {
 	if err != nil {
 		return err
 	}
-	return apply(ctx, c, objects)
+	for _, object := range objects {
+		if err := c.Apply(ctx, object, FieldOwner, client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", *object.GetKind(), *object.GetName(), err)
+		}
+	}
+	return nil
 }

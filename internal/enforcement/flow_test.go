@@ -134,7 +134,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 func TestASlowWebhookStarvesOnlyAgents(t *testing.T) {
 	c, r := startCluster(t, "--max-requests-inflight=40", "--max-mutating-requests-inflight=20"), startReviewer(t)
 	cfg := Configuration{Scope: shopScope, Endpoint: r.endpoint, Manager: managerUsername, Catalogue: baselineCatalogue(t), Version: "v1"}
-	if err := errors.Join(Apply(t.Context(), c.admin, cfg), Limit(t.Context(), c.admin, shopScope)); err != nil {
+	if err := errors.Join(c.put(t, cfg), Limit(t.Context(), c.admin, shopScope)); err != nil {
 		t.Fatal(err)
 	}
 	patient(t, c) // well before it is needed

@@ -304,7 +304,7 @@ func arm(t *testing.T, c *cluster, policies []policy.Policy, i int) (*policy.Eng
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := apply(t.Context(), c.admin, floor); err != nil {
+	if _, err := c.guard.Put(t.Context(), floor); err != nil {
 		t.Fatal(err)
 	}
 	await(t, func() bool {

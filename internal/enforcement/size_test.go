@@ -30,7 +30,7 @@ func TestAScopeOfFiveThousandNamespaces(t *testing.T) {
 		t.Helper()
 		cfg.Scope = s
 		start, used := time.Now(), cpuSeconds(t, c)
-		if err := errors.Join(Apply(t.Context(), c.admin, cfg), Limit(t.Context(), c.admin, s)); err != nil {
+		if err := errors.Join(c.put(t, cfg), Limit(t.Context(), c.admin, s)); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%d namespaces: written in %s, for which the API server computed %.1f s", len(s.Namespaces), time.Since(start), cpuSeconds(t, c)-used)
@@ -65,7 +65,7 @@ func TestAScopeOfFiveThousandNamespaces(t *testing.T) {
 		before := generations(t, c)
 		tooLarge := cfg
 		tooLarge.Scope.Namespaces = manyNamespaces(MaxEntries)
-		if err := Apply(t.Context(), c.admin, tooLarge); !errors.Is(err, ErrScopeTooLarge) {
+		if err := c.put(t, tooLarge); !errors.Is(err, ErrScopeTooLarge) {
 			t.Errorf("want ErrScopeTooLarge, got %v", err)
 		}
 		if diff := cmp.Diff(before, generations(t, c)); diff != "" {

@@ -88,7 +88,7 @@ func (r *reviewer) during(username string, f func()) []call {
 func TestWebhooks(t *testing.T) {
 	c, r := startCluster(t), startReviewer(t)
 	cfg := Configuration{Scope: shopScope, Endpoint: r.endpoint, Manager: managerUsername, Catalogue: baselineCatalogue(t), Version: "v1"}
-	if err := Apply(t.Context(), c.admin, cfg); err != nil {
+	if err := c.put(t, cfg); err != nil {
 		t.Fatal(err)
 	}
 	canary, err := NewCanary(c.Admin())
@@ -117,7 +117,7 @@ func applyIsStable(t *testing.T, c *cluster, cfg Configuration) {
 	if len(before) != 10 {
 		t.Errorf("want 10 objects labelled as ours, got %v", before)
 	}
-	if err := Apply(t.Context(), c.admin, cfg); err != nil {
+	if err := c.put(t, cfg); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, generations(t, c)); diff != "" {
@@ -159,7 +159,7 @@ func foreignSelectorsGo(t *testing.T, c *cluster, cfg Configuration) {
 	if cmp.Equal(before, selectors(t, c)) {
 		t.Fatal("the edits changed nothing")
 	}
-	if err := Apply(t.Context(), c.admin, cfg); err != nil {
+	if err := c.put(t, cfg); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, selectors(t, c)); diff != "" {
@@ -334,7 +334,7 @@ func lossIsNamed(t *testing.T, c *cluster, canary *Canary, cfg Configuration) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Failure{}, "Err", "Address")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := Apply(t.Context(), c.admin, cfg); err != nil {
+	if err := c.put(t, cfg); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := canary.Await(t.Context(), 30*time.Second); err != nil {

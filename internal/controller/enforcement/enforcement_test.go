@@ -263,10 +263,17 @@ func TestALabelledNamespaceIsEnforcedUntilItIsReleased(t *testing.T) {
 
 func TestANamespaceThatNoLongerExistsIsLetGo(t *testing.T) {
 	create(t, namespace("payments", ""), profile(), clusterPolicy("default"))
-	err := admission.Apply(t.Context(), k8s, admission.Configuration{
+	before, err := admission.Configuration{
 		Scope: admission.Scope{Namespaces: []string{"deleted", "payments"}}, Endpoint: endpoint, Manager: manager, Version: "v1",
-	})
+	}.Objects()
 	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := admission.NewGuard(k8s, k8s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := guard.Put(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
 	start(t).step(t)

@@ -1,16 +1,13 @@
 package enforcement
 
 import (
-	"context"
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/policy"
 )
 
-// FieldOwner owns everything that Apply writes.
+// FieldOwner owns everything that the manager puts into force.
 const FieldOwner = client.FieldOwner("stepbeyond-manager")
 
 // Object is an apply configuration of one object.
@@ -37,19 +34,10 @@ type Configuration struct {
 	Forbidden Forbidden
 }
 
-// Apply writes the floor, then the mutating, then the validating webhook configuration, by server-side apply. Nothing
-// is written unless all of it compiles, so a scope that is refused leaves the last one in force. Nothing is deleted. A
-// scope of any size is one write of each object, so within an object a change of scope is atomic; between them a new
-// identity meets the floor first, and one that leaves keeps the webhook longest.
-func Apply(ctx context.Context, c client.Client, cfg Configuration) error {
-	objects, err := cfg.Objects()
-	if err != nil {
-		return err
-	}
-	return apply(ctx, c, objects)
-}
-
-// Objects are the floor, then the mutating, then the validating webhook configuration. Without an error all of it compiles.
+// Objects are the floor, then the mutating, then the validating webhook configuration, in the order in which Guard.Put
+// writes them. There are none unless all of it compiles, so a scope that is refused leaves the last one in force. A scope
+// of any size is one object of each name, so within an object a change of scope is atomic; between them a new identity
+// meets the floor first, and one that leaves keeps the webhook longest.
 func (cfg Configuration) Objects() ([]Object, error) {
 	floor, err := Floor(cfg.Scope, cfg.Catalogue, cfg.Version, cfg.Forbidden.floorPolicy())
 	if err != nil {
@@ -61,15 +49,6 @@ func (cfg Configuration) Objects() ([]Object, error) {
 	}
 	withOnboarding(webhooks, cfg.Watched, cfg.Scope, cfg.Endpoint)
 	return append(floor, webhooks...), nil
-}
-
-func apply(ctx context.Context, c client.Client, objects []Object) error {
-	for _, object := range objects {
-		if err := c.Apply(ctx, object, FieldOwner, client.ForceOwnership); err != nil {
-			return fmt.Errorf("apply %s %s: %w", *object.GetKind(), *object.GetName(), err)
-		}
-	}
-	return nil
 }
 
 func labels() map[string]string {
