@@ -5,7 +5,7 @@ import "stepbeyond.dev/stepbeyond/policy"
 // judgeDeletion looks at what a deletion or an eviction takes along.
 func (j *judge) judgeDeletion() {
 	options := j.root("options", j.req.Options)
-	if isEviction(j.req) {
+	if isEviction(&j.req) {
 		options = j.object.object("deleteOptions")
 	}
 	if j.req.Name == "" {

@@ -69,7 +69,7 @@ func (a *Authorization) Operation(namespaces []string) (op policy.Operation, ok 
 	if verb == policy.VerbImpersonate {
 		return op, true // whoever is impersonated belongs to no namespace of anybody
 	}
-	j := judge{req: &Request{Namespace: a.Namespace, Group: a.Group, Resource: a.Resource, Name: a.Name}, known: &Known{SessionNamespaces: namespaces}, verb: verb}
+	j := judge{req: Request{Namespace: a.Namespace, Group: a.Group, Resource: a.Resource, Name: a.Name}, known: Known{SessionNamespaces: namespaces}, verb: verb}
 	j.judgeScope()
 	if a.EveryNamespace() && !a.Cluster {
 		j.authoritative(policy.OutsideAuthority, policy.Present, "it shows all namespaces, and not all are the session's")

@@ -43,11 +43,11 @@ func (j *judge) judgePodConfinement(t template) {
 			j.present(policy.EscalatesAuthority, "the pod shares a namespace of the node: "+field)
 		}
 	}
-	for _, volume := range t.spec.objects("volumes") {
+	for volume := range t.spec.objects("volumes") {
 		j.judgeVolume(volume)
 	}
 	security := t.spec.object("securityContext")
-	for _, sysctl := range security.objects("sysctls") {
+	for sysctl := range security.objects("sysctls") {
 		if !slices.Contains(safeSysctls, sysctl.text("name")) {
 			j.present(policy.Security, "the pod sets a sysctl that is not known to be safe")
 		}
@@ -84,7 +84,7 @@ func (j *judge) judgeContainer(container, spec object) {
 	if mount := security.text("procMount"); mount != "" && mount != "Default" && !inUserNamespace(spec) {
 		j.present(policy.Security, "a container sees all of /proc: procMount")
 	}
-	for _, port := range container.objects("ports") {
+	for port := range container.objects("ports") {
 		if n, _ := port.number("hostPort"); n != 0 {
 			j.present(policy.Security, "a container takes a port of the node: hostPort")
 			j.present(policy.External, "a port of the node is reachable from outside the cluster: hostPort")
@@ -108,10 +108,13 @@ func (j *judge) judgeCapabilities(now, was object) {
 type addedCapability struct{ container, capability string }
 
 func addedCapabilities(spec object) map[addedCapability]bool {
-	added := map[addedCapability]bool{}
+	var added map[addedCapability]bool // most pods add none, so it is made with the first
 	for _, list := range containerLists {
-		for _, container := range spec.objects(list) {
+		for container := range spec.objects(list) {
 			for _, capability := range container.object("securityContext").object("capabilities").strings("add") {
+				if added == nil {
+					added = map[addedCapability]bool{}
+				}
 				added[addedCapability{container.text("name"), capability}] = true
 			}
 		}
@@ -149,6 +152,9 @@ func (j *judge) judgeHandlers(container object) {
 		lifecycle.object("postStart"), lifecycle.object("preStop"),
 	}
 	for _, handler := range handlers {
+		if handler.fields == nil {
+			continue
+		}
 		if handler.object("httpGet").text("host") != "" || handler.object("tcpSocket").text("host") != "" {
 			j.present(policy.Security, "a probe or lifecycle handler makes the node call another host")
 		}

@@ -12,8 +12,10 @@ func ObjectDigest(key Key, group, resource string, object map[string]any) (strin
 		return "", err
 	}
 	// A grant binds no time of a restart, but which restart took effect can only be told by it.
-	restarted := child(plain, append(slices.Clone(templatePath[groupResource{group, resource}]), "metadata", "annotations")...)[annotationRestartedAt]
-	p := projection{kind: groupResource{group, resource}, dropped: map[string]bool{}}
+	kind := groupResource{group, resource}
+	path, _ := templatePath(kind)
+	restarted := child(plain, append(slices.Clone(path), "metadata", "annotations")...)[annotationRestartedAt]
+	p := projection{kind: kind, dropped: map[string]bool{}}
 	p.create(plain)
 	delete(plain, "status")
 	for _, annotation := range controllerAnnotations {

@@ -10,7 +10,7 @@ import (
 // holdsOthers tells that the request writes an object of a kind without a pod template of its own. What is inside is
 // searched: controllers make pods and other objects of it, with their own rights and without a request of the caller's.
 func holdsOthers(req *Request) bool {
-	_, built := templatePath[req.kind()]
+	_, built := templatePath(req.kind())
 	return !built && (req.Operation == "CREATE" || req.Operation == "UPDATE")
 }
 
@@ -59,9 +59,9 @@ func (j *judge) judgeLoneContainer(c place, r *reading) {
 	}
 	now, was := object{c.now, r}, object{c.was, r}
 	j.judgeContainer(now, now)
-	read, before := map[string]bool{}, map[string]bool{}
-	addContainerSecrets(now, read)
-	addContainerSecrets(was, before)
+	var read, before names
+	read.addSecrets(now)
+	before.addSecrets(was)
 	if j.verb == policy.VerbUpdate && j.foreign() && len(read) > 0 {
 		before = nil
 	}
@@ -75,9 +75,9 @@ func (j *judge) judgePart(c place) {
 	if known || j.verb == policy.VerbUpdate && !c.changed() {
 		return
 	}
-	apart := &judge{req: j.req, known: j.known, verb: j.verb}
-	fields := object{c.now, &apart.reading}
-	apart.judgePodConfinement(template{metadata: object{r: &apart.reading}, spec: fields})
+	apart := judge{reading: &reading{}, req: j.req, known: j.known, verb: j.verb}
+	fields := object{c.now, apart.reading}
+	apart.judgePodConfinement(template{metadata: object{r: apart.reading}, spec: fields})
 	apart.judgeContainer(fields, fields)
 	name := accountOf(fields)
 	account := j.foreignAccount(name) || j.foreignAccount(fields.text("serviceAccount"))

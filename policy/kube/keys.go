@@ -44,11 +44,11 @@ func (j *judge) judgeOwnKeys() {
 // an object that nobody stamped.
 func (j *judge) judgeNestedKeys() {
 	kind := j.req.kind()
-	path, ok := templatePath[kind]
+	path, ok := templatePath(kind)
 	if !ok {
 		return
 	}
-	now, was := templateOf(kind, j.object), templateOf(kind, j.old)
+	now, was := j.templates()
 	if len(path) > 0 {
 		j.judgeCopied(now.metadata, was.metadata)
 	}
@@ -58,24 +58,18 @@ func (j *judge) judgeNestedKeys() {
 	claims := func(volume object) object {
 		return volume.object("ephemeral").object("volumeClaimTemplate").object("metadata")
 	}
-	j.judgeCopiedEach(now.spec.objects("volumes"), was.spec.objects("volumes"), claims)
+	j.judgeCopiedEach(now.spec, was.spec, "volumes", claims)
 	if kind == statefulSets {
 		metadata := func(claim object) object { return claim.object("metadata") }
-		j.judgeCopiedEach(j.object.object("spec").objects("volumeClaimTemplates"), j.old.object("spec").objects("volumeClaimTemplates"), metadata)
+		j.judgeCopiedEach(j.object.object("spec"), j.old.object("spec"), "volumeClaimTemplates", metadata)
 	}
 }
 
 // judgeCopiedEach compares what stands at the same place of two lists; where one has none, with nothing.
-func (j *judge) judgeCopiedEach(now, was []object, metadata func(object) object) {
-	for i := range max(len(now), len(was)) {
-		var a, b object
-		if i < len(now) {
-			a = metadata(now[i])
-		}
-		if i < len(was) {
-			b = metadata(was[i])
-		}
-		j.judgeCopied(a, b)
+func (j *judge) judgeCopiedEach(now, was object, key string, metadata func(object) object) {
+	after, before := now.objectList(key), was.objectList(key)
+	for i := range max(len(after), len(before)) {
+		j.judgeCopied(metadata(now.at(after, i)), metadata(was.at(before, i)))
 	}
 }
 

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"reflect"
-	"slices"
 
 	"stepbeyond.dev/stepbeyond/policy"
 )
@@ -111,7 +110,7 @@ func selects(selector object) bool {
 	if len(selector.object("matchLabels").fields) > 0 {
 		return true
 	}
-	return slices.ContainsFunc(selector.objects("matchExpressions"), func(e object) bool {
+	return contains(selector.objects("matchExpressions"), func(e object) bool {
 		return e.text("operator") == "In" || e.text("operator") == "Exists"
 	})
 }

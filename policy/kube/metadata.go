@@ -44,7 +44,7 @@ func (j *judge) judgeMetadata() {
 // subresource that is created shows no owners of the object.
 func (j *judge) judgeOwners() {
 	was, now := j.old.object("metadata"), j.object.object("metadata")
-	owned := len(was.objects("ownerReferences")) + len(now.objects("ownerReferences"))
+	owned := count(was.objects("ownerReferences")) + count(now.objects("ownerReferences"))
 	switch {
 	case owned == 0, reflect.DeepEqual(was.fields["ownerReferences"], now.fields["ownerReferences"]):
 	case j.verb == policy.VerbUpdate:
@@ -56,7 +56,7 @@ func (j *judge) judgeOwners() {
 
 // controlled tells that a controller owns the object of this metadata.
 func controlled(metadata object) bool {
-	return slices.ContainsFunc(metadata.objects("ownerReferences"), func(o object) bool { return o.flag("controller") })
+	return contains(metadata.objects("ownerReferences"), func(o object) bool { return o.flag("controller") })
 }
 
 func (j *judge) judgeFinalizers(was, now []string) {

@@ -41,7 +41,7 @@ func (j *judge) judgePlacement(now, was object) {
 // allowed.
 func (j *judge) judgeControlPlane(now, was object) {
 	before := was.list("tolerations")
-	for _, toleration := range now.objects("tolerations") {
+	for toleration := range now.objects("tolerations") {
 		if toleratesControlPlane(toleration) && !containsEqual(before, toleration.fields) {
 			j.present(policy.Security, "the pod tolerates the taint of control-plane nodes: tolerations")
 		}
@@ -72,12 +72,15 @@ func nodeAffinity(spec object) object { return spec.object("affinity").object("n
 
 // seeksControlPlane looks at required and at preferred terms: a preference decides where no taint does.
 func seeksControlPlane(affinity object) bool {
-	terms := affinity.object("requiredDuringSchedulingIgnoredDuringExecution").objects("nodeSelectorTerms")
-	for _, preferred := range affinity.objects("preferredDuringSchedulingIgnoredDuringExecution") {
+	if affinity.fields == nil {
+		return false
+	}
+	terms := slices.Collect(affinity.object("requiredDuringSchedulingIgnoredDuringExecution").objects("nodeSelectorTerms"))
+	for preferred := range affinity.objects("preferredDuringSchedulingIgnoredDuringExecution") {
 		terms = append(terms, preferred.object("preference"))
 	}
 	return slices.ContainsFunc(terms, func(term object) bool {
-		return slices.ContainsFunc(term.objects("matchExpressions"), func(e object) bool {
+		return contains(term.objects("matchExpressions"), func(e object) bool {
 			avoids := e.text("operator") == "NotIn" || e.text("operator") == "DoesNotExist"
 			return !avoids && slices.Contains(controlPlaneMarks, e.text("key"))
 		})

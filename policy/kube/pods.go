@@ -3,6 +3,7 @@ package kube
 import (
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"stepbeyond.dev/stepbeyond/policy"
@@ -11,22 +12,44 @@ import (
 // template is a pod spec with the metadata that belongs to it.
 type template struct{ metadata, spec object }
 
-// templatePath leads from an object to its pod template, for the built-in kinds that hold one.
-var templatePath = map[groupResource][]string{
-	pods:                           {},
-	{"", "podtemplates"}:           {"template"},
-	{"", "replicationcontrollers"}: {"spec", "template"},
-	{"apps", "deployments"}:        {"spec", "template"},
-	{"apps", "replicasets"}:        {"spec", "template"},
-	{"apps", "daemonsets"}:         {"spec", "template"},
-	statefulSets:                   {"spec", "template"},
-	jobs:                           {"spec", "template"},
-	cronJobs:                       {"spec", "jobTemplate", "spec", "template"},
+// templatePath leads from an object to its pod template; ok is false for kinds that hold none. Every request asks several
+// times, so it is a comparison and not a look-up.
+func templatePath(kind groupResource) (path []string, ok bool) {
+	switch kind.group {
+	case "":
+		switch kind.resource {
+		case "pods":
+			return nil, true
+		case "podtemplates":
+			return ownTemplate, true
+		case "replicationcontrollers":
+			return specTemplate, true
+		}
+	case "apps":
+		switch kind.resource {
+		case "deployments", "replicasets", "daemonsets", "statefulsets":
+			return specTemplate, true
+		}
+	case "batch":
+		switch kind.resource {
+		case "jobs":
+			return specTemplate, true
+		case "cronjobs":
+			return jobsTemplate, true
+		}
+	}
+	return nil, false
 }
+
+var (
+	ownTemplate  = []string{"template"}
+	specTemplate = []string{"spec", "template"}
+	jobsTemplate = []string{"spec", "jobTemplate", "spec", "template"}
+)
 
 // showsPods tells that the request's objects are of the kind itself, and not a Scale, an Eviction or options.
 func showsPods(req *Request) bool {
-	if _, ok := templatePath[req.kind()]; !ok || req.Operation == "CONNECT" {
+	if _, ok := templatePath(req.kind()); !ok || req.Operation == "CONNECT" {
 		return false
 	}
 	switch req.Subresource {
@@ -38,34 +61,48 @@ func showsPods(req *Request) bool {
 }
 
 func templateOf(kind groupResource, o object) template {
-	for _, key := range templatePath[kind] {
+	path, _ := templatePath(kind)
+	for _, key := range path {
 		o = o.object(key)
 	}
 	return template{metadata: o.object("metadata"), spec: o.object("spec")}
 }
 
+// templates of the new and of the old object; they are read when they are first asked for.
+func (j *judge) templates() (now, was template) {
+	if !j.templated {
+		kind := j.req.kind()
+		j.now, j.was, j.templated = templateOf(kind, j.object), templateOf(kind, j.old), true
+	}
+	return j.now, j.was
+}
+
 // podTemplates of the new object.
 func (j *judge) podTemplates() []policy.PodTemplate {
 	switch {
-	case holdsOthers(j.req):
-		return embeddedTemplates(j.req)
-	case !showsPods(j.req), j.verb == policy.VerbDelete:
+	case holdsOthers(&j.req):
+		return embeddedTemplates(&j.req)
+	case !showsPods(&j.req), j.verb == policy.VerbDelete:
 		return nil
 	}
-	if spec := templateOf(j.req.kind(), j.object).spec; spec.fields != nil {
-		return []policy.PodTemplate{podTemplateOf(spec)}
+	if now, _ := j.templates(); now.spec.fields != nil {
+		return []policy.PodTemplate{podTemplateOf(now.spec)}
 	}
 	return nil
 }
 
 func podTemplateOf(spec object) policy.PodTemplate {
-	var images []string
+	most := len(spec.list("volumes"))
 	for _, list := range containerLists {
-		for _, container := range spec.objects(list) {
+		most += len(spec.list(list))
+	}
+	images := slices.Grow([]string(nil), most)
+	for _, list := range containerLists {
+		for container := range spec.objects(list) {
 			images = append(images, container.text("image"))
 		}
 	}
-	for _, volume := range spec.objects("volumes") {
+	for volume := range spec.objects("volumes") {
 		if reference := volume.object("image").text("reference"); reference != "" {
 			images = append(images, reference)
 		}
@@ -88,13 +125,13 @@ func accountOf(spec object) string {
 // judgePods judges the pod spec of a create, or of an update that changes what the pods run.
 func (j *judge) judgePods() {
 	switch {
-	case holdsOthers(j.req):
+	case holdsOthers(&j.req):
 		j.judgeEmbedded()
 		return
-	case !showsPods(j.req), j.verb == policy.VerbDelete:
+	case !showsPods(&j.req), j.verb == policy.VerbDelete:
 		return
 	}
-	now, was := templateOf(j.req.kind(), j.object), templateOf(j.req.kind(), j.old)
+	now, was := j.templates()
 	if j.req.Subresource == "ephemeralcontainers" {
 		j.judgeEphemeral(now.spec, was.spec)
 		return
@@ -142,7 +179,7 @@ func (j *judge) judgeTemplate(now, was template) {
 	j.judgePodConfinement(now)
 	j.judgeCapabilities(now.spec, was.spec)
 	for _, list := range containerLists {
-		for _, container := range now.spec.objects(list) {
+		for container := range now.spec.objects(list) {
 			j.judgeContainer(container, now.spec)
 		}
 	}
@@ -163,14 +200,14 @@ func (j *judge) foreignAccount(name string) bool {
 // identity is reached the way exec reaches it.
 func (j *judge) judgeEphemeral(now, was object) {
 	before := was.list("ephemeralContainers")
-	added := map[string]bool{}
-	for _, container := range now.objects("ephemeralContainers") {
+	var added names
+	for container := range now.objects("ephemeralContainers") {
 		if containsEqual(before, container.fields) {
 			continue
 		}
 		j.present(policy.Security, "an ephemeral container joins a running Pod")
 		j.judgeContainer(container, now)
-		addContainerSecrets(container, added)
+		added.addSecrets(container)
 	}
 	j.judgeSecretUse(added, secretsOf(was))
 }
@@ -207,17 +244,16 @@ func program(spec object) map[string]any {
 		delete(rest, field)
 	}
 	for _, list := range containerLists {
-		containers := spec.objects(list)
-		if len(containers) == 0 {
-			delete(rest, list)
-			continue
-		}
-		bare := make([]map[string]any, 0, len(containers))
-		for _, container := range containers {
+		var bare []map[string]any
+		for container := range spec.objects(list) {
 			fields := copyOf(container.fields)
 			// Claims stay: they give devices.
 			fields["resources"] = container.object("resources").fields["claims"]
 			bare = append(bare, fields)
+		}
+		if len(bare) == 0 {
+			delete(rest, list)
+			continue
 		}
 		rest[list] = bare
 	}
@@ -231,7 +267,7 @@ func copyOf(fields map[string]any) map[string]any {
 	return maps.Clone(fields)
 }
 
-func (j *judge) judgeSecretUse(now, was map[string]bool) {
+func (j *judge) judgeSecretUse(now, was names) {
 	for name := range now {
 		if !was[name] {
 			j.present(policy.Credentials, "the pod reads a Secret that the object did not use before")
@@ -247,41 +283,52 @@ var secretVolumes = []string{
 
 // secretsOf gathers the names of all Secrets that a pod spec reads. imagePullSecrets stay out: the kubelet uses them,
 // and the pod never sees them.
-func secretsOf(spec object) map[string]bool {
-	names := map[string]bool{}
+func secretsOf(spec object) names {
+	var found names
 	for _, list := range containerLists {
-		for _, container := range spec.objects(list) {
-			addContainerSecrets(container, names)
+		for container := range spec.objects(list) {
+			found.addSecrets(container)
 		}
 	}
-	for _, volume := range spec.objects("volumes") {
+	for volume := range spec.objects("volumes") {
 		for _, kind := range secretVolumes {
 			if volume.fields[kind] == nil {
 				continue
 			}
 			source := volume.object(kind)
-			addName(names, source.text("secretName"))
-			addName(names, source.object("secretRef").text("name"))
-			addName(names, source.object("nodePublishSecretRef").text("name"))
+			found.add(source.text("secretName"))
+			found.add(source.object("secretRef").text("name"))
+			found.add(source.object("nodePublishSecretRef").text("name"))
 		}
-		for _, source := range volume.object("projected").objects("sources") {
-			addName(names, source.object("secret").text("name"))
+		for source := range volume.object("projected").objects("sources") {
+			found.add(source.object("secret").text("name"))
 		}
 	}
-	return names
+	return found
 }
 
-func addContainerSecrets(container object, names map[string]bool) {
-	for _, variable := range container.objects("env") {
-		addName(names, variable.object("valueFrom").object("secretKeyRef").text("name"))
-	}
-	for _, source := range container.objects("envFrom") {
-		addName(names, source.object("secretRef").text("name"))
-	}
-}
+// names is a set of names of other objects. Most requests name none, so it is made with the first.
+type names map[string]bool
 
-func addName(names map[string]bool, name string) {
+func (n *names) add(name string) {
 	if name = strings.TrimSpace(name); name != "" {
-		names[name] = true
+		n.set(name, true)
+	}
+}
+
+func (n *names) set(name string, value bool) {
+	if *n == nil {
+		*n = names{}
+	}
+	(*n)[name] = value
+}
+
+// addSecrets adds the Secrets that a container reads by itself.
+func (n *names) addSecrets(container object) {
+	for variable := range container.objects("env") {
+		n.add(variable.object("valueFrom").object("secretKeyRef").text("name"))
+	}
+	for source := range container.objects("envFrom") {
+		n.add(source.object("secretRef").text("name"))
 	}
 }

@@ -60,7 +60,7 @@ func (p *projection) each(object map[string]any) {
 		p.drop(child(metadata, "annotations"), "metadata.annotations.", annotationTemplateGeneration)
 	}
 	p.annotations(metadata, "metadata.")
-	path, ok := templatePath[p.kind]
+	path, ok := templatePath(p.kind)
 	if !ok {
 		return
 	}
@@ -209,7 +209,7 @@ const restartValue = "$restart"
 
 // restart drops the time of kubectl rollout restart, which differs at every try, and keeps that there is one.
 func (p *projection) restart(old, new map[string]any) {
-	path, ok := templatePath[p.kind]
+	path, ok := templatePath(p.kind)
 	if !ok {
 		return
 	}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"math"
 	"reflect"
@@ -24,6 +25,8 @@ func (e *MalformedError) Error() string { return e.Path + ": must be " + e.Want 
 type reading struct {
 	err   error
 	roots []root
+	// first is room for the roots of most requests.
+	first [2]root
 }
 
 // root is where a reading began, under the name that errors call it by.
@@ -113,21 +116,54 @@ func (o object) list(key string) []any {
 	}
 }
 
-func (o object) objects(key string) []object {
-	items := o.list(key)
-	if len(items) == 0 {
-		return nil
-	}
-	objects := make([]object, 0, len(items))
-	for i, item := range items {
-		fields, ok := item.(map[string]any)
-		if !ok {
-			o.failAt(key, i, "an object")
-			continue
+// objects goes through a list of objects. What else is in the list fails first, however far a caller goes through it.
+func (o object) objects(key string) iter.Seq[object] {
+	return func(yield func(object) bool) {
+		for _, item := range o.objectList(key) {
+			if fields, ok := item.(map[string]any); ok && !yield(object{fields: fields, r: o.r}) {
+				return
+			}
 		}
-		objects = append(objects, object{fields: fields, r: o.r})
 	}
-	return objects
+}
+
+// at is the object at a place of a list that objectList gave; absent beyond its end.
+func (o object) at(list []any, i int) object {
+	item := object{r: o.r}
+	if i < len(list) {
+		item.fields, _ = list[i].(map[string]any)
+	}
+	return item
+}
+
+// objectList is the list itself. What is no object in it fails.
+func (o object) objectList(key string) []any {
+	items := o.list(key)
+	for i, item := range items {
+		if _, ok := item.(map[string]any); !ok {
+			o.failAt(key, i, "an object")
+		}
+	}
+	return items
+}
+
+// count is how many objects there are.
+func count(objects iter.Seq[object]) int {
+	n := 0
+	for range objects {
+		n++
+	}
+	return n
+}
+
+// contains tells whether one of the objects is such a one.
+func contains(objects iter.Seq[object], such func(object) bool) bool {
+	for o := range objects {
+		if such(o) {
+			return true
+		}
+	}
+	return false
 }
 
 func (o object) strings(key string) []string {

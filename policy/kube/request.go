@@ -182,18 +182,23 @@ func isEviction(req *Request) bool {
 	return req.kind() == pods && req.Subresource == "eviction" && req.Operation == "CREATE"
 }
 
-// judge gathers the facts of one request.
+// judge gathers the facts of one request. It is used where it is made, holds what it looks at by value, and is pointed to by
+// nothing that it reads: so it needs no place on the heap.
 type judge struct {
-	reading
-	req         *Request
-	known       *Known
+	*reading
+	req         Request
+	known       Known
 	verb        policy.Verb
 	object, old object
 	facts       policy.Facts
+	// now and was are what templates has read.
+	now, was  template
+	templated bool
 }
 
-func newJudge(req *Request, known *Known, verb policy.Verb) *judge {
-	j := &judge{req: req, known: known, verb: verb}
+func newJudge(req *Request, known *Known, verb policy.Verb) judge {
+	j := judge{reading: &reading{}, req: *req, known: *known, verb: verb}
+	j.roots = j.first[:0]
 	j.object = j.root("object", req.Object)
 	j.old = j.root("oldObject", req.OldObject)
 	return j
@@ -205,7 +210,7 @@ func (j *judge) judge() {
 	}
 	j.judgeScope()
 	switch {
-	case j.verb == policy.VerbDelete, isEviction(j.req):
+	case j.verb == policy.VerbDelete, isEviction(&j.req):
 		j.judgeDeletion()
 	case j.verb == policy.VerbConnect:
 		j.judgeConnect()

@@ -37,7 +37,7 @@ func (j *judge) judgeClaimTemplates() {
 	if reflect.DeepEqual(now.fields["volumeClaimTemplates"], was.fields["volumeClaimTemplates"]) {
 		return
 	}
-	for _, claim := range now.objects("volumeClaimTemplates") {
+	for claim := range now.objects("volumeClaimTemplates") {
 		if reachesData(claim.object("spec"), object{}) {
 			j.present(policy.Security, "a claim of the StatefulSet is made from data that is there already")
 		}
@@ -58,68 +58,73 @@ type Claim struct {
 // ClaimsOf lists the claims that a create, an update or a scale gives to pods that had them not, sorted by name and at
 // most MaxClaims+1. All claims count where an update changes what a workload runs that this session did not make: what
 // runs there can read and wipe them. origin is the target's. Request.Parent counts as in [Operation].
-func ClaimsOf(req Request, origin policy.Origin) []Claim {
-	if scaled, ok := withoutScale(&req); ok {
-		req = scaled
+func ClaimsOf(req Request, origin policy.Origin) []Claim { return claimsOf(&req, origin) }
+
+func claimsOf(req *Request, origin policy.Origin) []Claim {
+	if scaled, ok := withoutScale(req); ok {
+		req = &scaled
 	}
 	if req.Operation != "CREATE" && req.Operation != "UPDATE" {
 		return nil
 	}
 	foreign := req.Operation == "UPDATE" && origin != policy.OriginThisSession
-	names := map[string]bool{}
+	var found names // with the value of Claim.Generated
 	switch {
-	case holdsOthers(&req):
+	case holdsOthers(req):
 		for _, pod := range search(req.Object, req.OldObject).pods {
-			addClaims(names, pod.now, pod.was, foreign)
+			found.addClaims(pod.now, pod.was, foreign)
 		}
-	case showsPods(&req):
-		var r reading // what cannot be read is Operation's to refuse
-		object, old := r.root("object", req.Object), r.root("oldObject", req.OldObject)
+	case showsPods(req):
+		var r reading // what cannot be read is Operation's to refuse, so the errors need no path
+		object, old := object{req.Object, &r}, object{req.OldObject, &r}
 		now, was := templateOf(req.kind(), object), templateOf(req.kind(), old)
 		if foreign && runsSame(now, was) {
 			return nil
 		}
 		if foreign {
-			old = r.root("oldObject", nil)
+			old.fields = nil
 		}
 		if req.kind() == statefulSets {
 			for _, name := range generatedClaims(object, old) {
-				names[name] = true
+				found.set(name, true)
 			}
 		}
-		addClaims(names, now, was, foreign)
+		found.addClaims(now, was, foreign)
+	}
+	if len(found) == 0 {
+		return nil
 	}
 	var given []Claim
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(maps.Keys(found)) {
 		if len(given) <= MaxClaims {
-			given = append(given, Claim{Name: name, Generated: names[name]})
+			given = append(given, Claim{Name: name, Generated: found[name]})
 		}
 	}
 	return given
 }
 
 // addClaims adds the claims that one pod template gives to pods, in favour of names that the request chose.
-func addClaims(names map[string]bool, now, was template, foreign bool) {
+func (n *names) addClaims(now, was template, foreign bool) {
 	if foreign && runsSame(now, was) {
 		return
 	}
-	before := map[string]bool{}
+	var before names
 	if !foreign {
 		before = namedClaims(was.spec)
 	}
 	for name := range namedClaims(now.spec) {
 		if !before[name] {
-			names[name] = false
+			n.set(name, false)
 		}
 	}
 }
 
-func namedClaims(spec object) map[string]bool {
-	names := map[string]bool{}
-	for _, volume := range spec.objects("volumes") {
-		addName(names, volume.object("persistentVolumeClaim").text("claimName"))
+func namedClaims(spec object) names {
+	var found names
+	for volume := range spec.objects("volumes") {
+		found.add(volume.object("persistentVolumeClaim").text("claimName"))
 	}
-	return names
+	return found
 }
 
 // generatedClaims names the claims of the replicas that the old StatefulSet did not have, at most MaxClaims+1. Claims that
@@ -128,11 +133,11 @@ func generatedClaims(now, old object) []string {
 	name := now.object("metadata").text("name")
 	from, to := ordinals(now)
 	had := map[string]bool{}
-	for _, claim := range old.object("spec").objects("volumeClaimTemplates") {
+	for claim := range old.object("spec").objects("volumeClaimTemplates") {
 		had[claim.object("metadata").text("name")] = true
 	}
 	var names []string
-	for _, claim := range now.object("spec").objects("volumeClaimTemplates") {
+	for claim := range now.object("spec").objects("volumeClaimTemplates") {
 		claimName := claim.object("metadata").text("name")
 		first, last := int64(0), int64(0)
 		if had[claimName] {
@@ -157,7 +162,7 @@ func ordinals(o object) (from, to int64) {
 
 // judgeClaims compares what the request gives to pods with what the session made.
 func (j *judge) judgeClaims() {
-	given := ClaimsOf(*j.req, j.known.Origin)
+	given := claimsOf(&j.req, j.known.Origin)
 	foreign := func(c Claim) bool { return !slices.Contains(j.known.OwnClaims, c.Name) }
 	if len(given) > MaxClaims || slices.ContainsFunc(given, foreign) {
 		j.present(policy.Destructive, "the pod mounts a claim that this session did not make, and can read and wipe it")

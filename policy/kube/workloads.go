@@ -10,9 +10,9 @@ import (
 // judgeReplicas finds outages and lost claims: a foreign workload taken to nothing, and a StatefulSet whose claims go
 // with its replicas.
 func (j *judge) judgeReplicas() {
-	req := *j.req
-	if scaled, ok := withoutScale(&req); ok {
-		req = scaled
+	req := &j.req
+	if scaled, ok := withoutScale(req); ok {
+		req = &scaled
 	}
 	object, old := j.root("object", req.Object), j.root("oldObject", req.OldObject)
 	isScale := req.Subresource == "scale"
@@ -192,7 +192,7 @@ func ScaleTargetOf(req *Request) (target ScaleTarget, ok bool) {
 // judgeAutoscaler: an autoscaler scales whatever it names, at any time. Of a foreign Deployment that is what a scale by
 // hand would be; a foreign StatefulSet loses members, and what else it may be nobody knows.
 func (j *judge) judgeAutoscaler() {
-	target, ok := ScaleTargetOf(j.req)
+	target, ok := ScaleTargetOf(&j.req)
 	if !ok || j.known.ScaleTarget == policy.OriginThisSession {
 		return
 	}
