@@ -151,6 +151,9 @@ func (c *classification) addMemoryBasis(s subject) {
 func (c *classification) addFloor(facts *Facts) {
 	class, because := facts.floor(c.read)
 	c.class = class
+	if because == 0 {
+		return
+	}
 	unknown := 0
 	for i := range facts {
 		if because.has(Fact(i)) && facts[i].Presence == Unknown {
@@ -161,9 +164,7 @@ func (c *classification) addFloor(facts *Facts) {
 		c.details = append(make([]Detail, 0, 2), Detail{Code: CodeUncatalogued, Class: class, Why: "nobody has catalogued this kind of operation"})
 		return
 	}
-	if because != 0 {
-		c.details = make([]Detail, 0, because.len()+1)
-	}
+	c.details = make([]Detail, 0, because.len()+1)
 	for i := range facts {
 		fact, v := Fact(i), &facts[i]
 		if !because.has(fact) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
 	"k8s.io/apiserver/pkg/cel/library"
 )
@@ -108,6 +110,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		library.Regex(), library.Lists(), library.URLs(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
 		library.SemverLib(),
 		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Request](), reflect.TypeFor[Target](), reflect.TypeFor[Session]()),
+		scalarsFirst,
 		cel.Variable("request", cel.ObjectType("expr.Request")),
 		cel.Variable("target", cel.ObjectType("expr.Target")),
 		cel.Variable("session", cel.ObjectType("expr.Session")),
@@ -115,6 +118,30 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("oldObject", cel.DynType),
 	)
 })
+
+// scalarsFirst converts scalars before the adapter of native types does, which finds out by reflection that they are none.
+func scalarsFirst(env *cel.Env) (*cel.Env, error) {
+	return cel.CustomTypeAdapter(scalars{env.CELTypeAdapter()})(env)
+}
+
+// scalars is an adapter that converts what decoded JSON and the view hold most as its base would.
+type scalars struct{ types.Adapter }
+
+// NativeToValue implements types.Adapter.
+func (s scalars) NativeToValue(value any) ref.Val {
+	switch v := value.(type) {
+	case bool:
+		return types.Bool(v)
+	case int64:
+		return types.Int(v)
+	case float64:
+		return types.Double(v)
+	case string:
+		return types.String(v)
+	default:
+		return s.Adapter.NativeToValue(value)
+	}
+}
 
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct {

@@ -88,3 +88,27 @@ func TestAnObjectThatIsNoJSONIsAnError(t *testing.T) {
 		t.Errorf("result %v, %v, want an error", got, err)
 	}
 }
+
+// What an object holds has the type that it has in JSON, whichever adapter converts it, and also as an element.
+func TestScalarsOfAnObjectKeepTheirTypes(t *testing.T) {
+	object := map[string]any{
+		"whole": int64(1), "small": int32(1), "fraction": 0.5, "text": "a", "yes": true, "nothing": nil,
+		"list": []any{int64(1), "a"}, "map": map[string]any{"one": int64(1)},
+	}
+	for _, source := range []string{
+		`type(object.whole) == int && object.whole == 1`, `type(object.small) == int && object.small == 1`,
+		`type(object.fraction) == double && object.fraction == 0.5 && object.fraction < object.whole`,
+		`type(object.text) == string && object.text == 'a'`, `type(object.yes) == bool && object.yes`,
+		`object.nothing == null`, `type(object.list) == list && object.list == [1, 'a'] && 'a' in object.list`,
+		`type(object.map) == map && object.map == {'one': 1} && object.map.one == 1`,
+	} {
+		program, err := expr.Compile(source)
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		if got, _, err := program.Eval(&expr.View{Object: object}); err != nil || !got {
+			t.Errorf("%s gives %v, %v, want true", source, got, err)
+		}
+	}
+}
