@@ -261,6 +261,12 @@ func (c *classification) eval(program *expr.Program, s subject) (bool, error) {
 	if c.cost >= maxDecisionCost {
 		return false, errDecisionCost
 	}
+	if k := s.op.Kubernetes; k != nil {
+		if matched, cost, known := program.Plain(k.Object, k.OldObject); known {
+			c.cost += cost
+			return matched, nil
+		}
+	}
 	if c.view == nil {
 		c.view = viewOf(s.op, s.session)
 	}

@@ -62,6 +62,12 @@ type Session struct {
 	Username  string `cel:"username"`
 }
 
+// Names of the variables that hold what was sent.
+const (
+	variableObject    = "object"
+	variableOldObject = "oldObject"
+)
+
 // View is what an expression sees. Object and OldObject are null where the request has none.
 type View struct {
 	Request   Request
@@ -83,9 +89,9 @@ func (v *View) ResolveName(name string) (any, bool) {
 		return v.Target, true
 	case "session":
 		return v.Session, true
-	case "object":
+	case variableObject:
 		return nullable(v.Object), true
-	case "oldObject":
+	case variableOldObject:
 		return nullable(v.OldObject), true
 	default:
 		return nil, false
@@ -114,8 +120,8 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Variable("request", cel.ObjectType("expr.Request")),
 		cel.Variable("target", cel.ObjectType("expr.Target")),
 		cel.Variable("session", cel.ObjectType("expr.Session")),
-		cel.Variable("object", cel.DynType),
-		cel.Variable("oldObject", cel.DynType),
+		cel.Variable(variableObject, cel.DynType),
+		cel.Variable(variableOldObject, cel.DynType),
 	)
 })
 
@@ -148,6 +154,8 @@ type Program struct {
 	program cel.Program
 	// bound is what a run costs at most; 0 for a program whose cost is counted while it runs.
 	bound uint64
+	// plain is nil for a program that only CEL can run.
+	plain plain
 }
 
 // SyntaxError is why an expression does not compile.
@@ -194,6 +202,7 @@ func Compile(source string) (*Program, error) {
 		// A constant argument that its function refuses, such as a pattern that is none; CEL does not say where it stands.
 		return nil, &SyntaxError{Line: 1, Column: 1, Message: err.Error()}
 	}
+	p.plain = plainIn(ast, p.bound)
 	return p, nil
 }
 
