@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -74,11 +75,12 @@ func (g group) stop() error {
 	return errors.Join(failures...)
 }
 
-// measure lets the contenders take turns.
+// measure lets the contenders take turns. The order of each round is drawn, so that none always follows the same one.
 func (g group) measure(rounds int) error {
 	times := make([][]time.Duration, len(g))
 	for range rounds {
-		for i, c := range g {
+		for _, i := range rand.Perm(len(g)) {
+			c := g[i]
 			used, err := c.slice()
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.key, err)

@@ -37,6 +37,15 @@ func promises() []promise {
 	return list
 }
 
+// promisedKeys are the contenders that a promise is about.
+func promisedKeys() map[key]bool {
+	keys := map[key]bool{}
+	for _, p := range promises() {
+		keys[p.of], keys[p.by] = true, true
+	}
+	return keys
+}
+
 // printPromises tells whether all are kept.
 func printPromises(out io.Writer, costs map[key]time.Duration) bool {
 	kept := true
