@@ -92,11 +92,12 @@ func (j *judge) podTemplates() []policy.PodTemplate {
 }
 
 func podTemplateOf(spec object) policy.PodTemplate {
-	most := len(spec.list("volumes"))
+	containers := 0
 	for _, list := range containerLists {
-		most += len(spec.list(list))
+		items, _ := spec.fields[list].([]any) // what is no list fails below
+		containers += len(items)
 	}
-	images := slices.Grow([]string(nil), most)
+	images := slices.Grow([]string(nil), containers)
 	for _, list := range containerLists {
 		for container := range spec.objects(list) {
 			images = append(images, container.text("image"))
