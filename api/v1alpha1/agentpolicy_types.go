@@ -168,12 +168,18 @@ const (
 	SessionUserRefuse SessionUserApproval = "Refuse"
 )
 
-// ScopeType is the width of an approval. Exact: the one operation asked about, once.
-// +kubebuilder:validation:Enum=Exact
+// ScopeType is the width of an approval, from narrow to wide. Exact: the one operation asked about, once. Session: the same
+// verb on the same object, while the session and its epoch last. TimeBoxed: the same for a time, if the approver likes also
+// on objects and with commands that match a pattern.
+// +kubebuilder:validation:Enum=Exact;Session;TimeBoxed
 type ScopeType string
 
-// ScopeExact is the one operation asked about, once.
-const ScopeExact ScopeType = "Exact"
+// Scopes, from narrow to wide.
+const (
+	ScopeExact     ScopeType = "Exact"
+	ScopeSession   ScopeType = "Session"
+	ScopeTimeBoxed ScopeType = "TimeBoxed"
+)
 
 // Approvals says what a question needs and how long it lives. Values of several policies join to the strictest.
 type Approvals struct {
@@ -210,9 +216,23 @@ type Approvals struct {
 	// +optional
 	SessionUser SessionUserApproval `json:"sessionUser,omitempty"`
 
-	// widestScope is the widest answer that an approver may give. Omitted: Exact.
+	// widestScope is the widest answer that an approver may give. Omitted in a profile: Exact; elsewhere: the profile's.
 	// +optional
 	WidestScope ScopeType `json:"widestScope,omitempty"`
+
+	// maxTimeBoxSeconds bounds how long a TimeBoxed approval may last. Between 1 and 604800 (7 days). Omitted in a
+	// profile: 1800; elsewhere: the profile's.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	MaxTimeBoxSeconds int32 `json:"maxTimeBoxSeconds,omitempty"`
+
+	// maxTimeBoxUses bounds how many operations a Session or TimeBoxed approval may cover. Between 1 and 100, because the
+	// fate of each stands in the grant. Omitted in a profile: 20; elsewhere: the profile's.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	MaxTimeBoxUses int32 `json:"maxTimeBoxUses,omitempty"`
 
 	// requirements on the approvers; every entry that matches a question must be met. Omitted, or none matches: one
 	// person with the verb approve.

@@ -15,6 +15,9 @@ const (
 	DefaultWarnBeforeExpirySeconds = 1800
 	// DefaultAskAgainAfterSeconds is 1 hour.
 	DefaultAskAgainAfterSeconds = 3600
+	// DefaultMaxTimeBoxSeconds is 30 minutes.
+	DefaultMaxTimeBoxSeconds = 1800
+	DefaultMaxTimeBoxUses    = 20
 
 	DefaultMaxPendingGrantsPerSession = 5
 	DefaultMaxPendingGrants           = 50
@@ -80,6 +83,8 @@ func (a *Approvals) setDefaults() {
 	fill(&a.UseWithinSeconds, DefaultUseWithinSeconds)
 	fill(&a.WarnBeforeExpirySeconds, DefaultWarnBeforeExpirySeconds)
 	fill(&a.AskAgainAfterSeconds, DefaultAskAgainAfterSeconds)
+	fill(&a.MaxTimeBoxSeconds, DefaultMaxTimeBoxSeconds)
+	fill(&a.MaxTimeBoxUses, DefaultMaxTimeBoxUses)
 	fill(&a.SessionUser, SessionUserAllow)
 	fill(&a.WidestScope, ScopeExact)
 }

@@ -50,6 +50,7 @@ type PermissionGrantList struct {
 // PermissionGrantSpec is the question and its answers.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.requesterComment) || (has(self.requesterComment) && self.requesterComment == oldSelf.requesterComment)",fieldPath=".requesterComment",message="is set once"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.revocation) || (has(self.revocation) && self.revocation == oldSelf.revocation)",fieldPath=".revocation",message="is set once: a revoked grant stays revoked"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.reopening) || (has(self.reopening) && self.reopening == oldSelf.reopening)",fieldPath=".reopening",message="is set once"
 type PermissionGrantSpec struct {
 	// request is the question: exact, written by the manager, immutable.
 	// +required
@@ -78,6 +79,11 @@ type PermissionGrantSpec struct {
 	// the grant is not revoked.
 	// +optional
 	Revocation *Revocation `json:"revocation,omitempty"`
+
+	// reopening lets the agent ask again before approvals.askAgainAfterSeconds are over. Only of a denied grant; set once.
+	// Omitted: the denial rests for that time.
+	// +optional
+	Reopening *Reopening `json:"reopening,omitempty"`
 }
 
 // Verdict of an approver.
@@ -151,11 +157,59 @@ type GrantDecision struct {
 	PolicyIdentity string `json:"policyIdentity,omitempty"`
 }
 
-// GrantScope is how wide an approval is.
+// GrantScope is how wide an approval is. Whatever the width, an approval covers only operations of the question's session,
+// epoch, stage, verb, kind and namespace that need a grant for no other reason, and no other approvers, than the question
+// (requirement G-2); and never more than the policy lets an approver choose.
+// +kubebuilder:validation:XValidation:rule="(self.type == 'TimeBoxed') == has(self.durationSeconds)",fieldPath=".durationSeconds",message="is what a TimeBoxed approval needs, and no other has"
+// +kubebuilder:validation:XValidation:rule="self.type == 'TimeBoxed' || !has(self.match)",fieldPath=".match",message="only a TimeBoxed approval has patterns"
+// +kubebuilder:validation:XValidation:rule="self.type != 'Exact' || !has(self.uses)",fieldPath=".uses",message="an Exact approval has one use"
 type GrantScope struct {
 	// type of the scope.
 	// +required
 	Type ScopeType `json:"type"`
+
+	// durationSeconds is how long a TimeBoxed approval lasts, from the last approval. Between 1 and 604800 (7 days), and
+	// at most the policy's maxTimeBoxSeconds. Omitted in every other scope.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	DurationSeconds int32 `json:"durationSeconds,omitempty"`
+
+	// uses is how many operations a Session or TimeBoxed approval covers. Between 1 and 100, and at most the policy's
+	// maxTimeBoxUses. Omitted: the policy's maxTimeBoxUses; of an Exact approval: 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Uses int32 `json:"uses,omitempty"`
+
+	// match widens a TimeBoxed approval to other objects and commands. Omitted: only the object and the command of the
+	// question.
+	// +optional
+	Match *ScopeMatch `json:"match,omitempty"`
+}
+
+// ScopeMatch are patterns. A * stands for any run of characters, also an empty one; everything else for itself; the whole
+// name or command must match.
+// +kubebuilder:validation:XValidation:rule="has(self.name) || has(self.commands)",message="needs name or commands: omit match to cover only what the question names"
+type ScopeMatch struct {
+	// name is a pattern of object names: lower-case letters, digits, - and . with at least one of them before the first *.
+	// Omitted: the name in the question.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][-a-z0-9.*]*$')",message="must be lower-case letters, digits, - and . with * as wildcard, and begin with a letter or digit"
+	Name string `json:"name,omitempty"`
+
+	// commands are patterns of command lines, the words joined by one space each; any of them matches. Only for exec.
+	// Omitted: the command in the question.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=240
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[!-)+-~][ -~]*$')",message="must be printable ASCII and begin with neither * nor a space"
+	Commands []string `json:"commands,omitempty"`
 }
 
 // Revocation takes an answer back.
@@ -173,6 +227,25 @@ type Revocation struct {
 	By string `json:"by,omitempty"`
 
 	// time is when the API server took the revocation, stamped.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// Reopening ends the rest of a denied question: the next request of the agent asks anew, and people answer anew.
+type Reopening struct {
+	// reason in the words of who reopens, in one line of at most 240 characters. Omitted: none given.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=240
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must be a single line without control characters"
+	Reason string `json:"reason,omitempty"`
+
+	// by is the authenticated username, stamped; another name than the caller's is refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
+
+	// time is when the API server took the reopening, stamped.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 }

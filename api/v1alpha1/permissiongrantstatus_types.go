@@ -88,15 +88,19 @@ type PermissionGrantStatus struct {
 	// usesLeft is how many uses have not begun. Omitted before approval.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	// +kubebuilder:validation:Maximum=1
+	// +kubebuilder:validation:Maximum=100
 	UsesLeft *int32 `json:"usesLeft,omitempty"`
 
 	// uses that have begun; each has its own life. Omitted: none.
 	// +optional
 	// +listType=map
 	// +listMapKey=index
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=116
 	Uses []GrantUse `json:"uses,omitempty"`
+
+	// similar counts earlier questions like this one. Omitted: there is none.
+	// +optional
+	Similar *SimilarGrants `json:"similar,omitempty"`
 
 	// conditions are Decided, Approved and Settled; conditions.go documents their reasons.
 	// +optional
@@ -104,6 +108,24 @@ type PermissionGrantStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// SimilarGrants counts the questions of the same verb and kind in the same namespace that were decided before this one was
+// asked, as far as their grants are still there.
+type SimilarGrants struct {
+	// approved questions.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Approved int32 `json:"approved"`
+
+	// denied questions.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Denied int32 `json:"denied"`
+
+	// sinceTime is when the oldest of them was asked.
+	// +required
+	SinceTime metav1.Time `json:"sinceTime,omitzero"`
 }
 
 // UseOutcome is what became of a use. Reserved: an attempt was let through and its effect is not known yet. Consumed:

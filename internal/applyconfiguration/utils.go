@@ -121,6 +121,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ProfileBindingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ReleasedNamespace"):
 		return &apiv1alpha1.ReleasedNamespaceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Reopening"):
+		return &apiv1alpha1.ReopeningApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Requester"):
 		return &apiv1alpha1.RequesterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RequirementMatch"):
@@ -135,12 +137,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.RuleApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RuleStatus"):
 		return &apiv1alpha1.RuleStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ScopeMatch"):
+		return &apiv1alpha1.ScopeMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServiceAccountReference"):
 		return &apiv1alpha1.ServiceAccountReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SessionIdentity"):
 		return &apiv1alpha1.SessionIdentityApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SessionTemplate"):
 		return &apiv1alpha1.SessionTemplateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SimilarGrants"):
+		return &apiv1alpha1.SimilarGrantsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("TemplateUser"):
 		return &apiv1alpha1.TemplateUserApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UseAttempt"):

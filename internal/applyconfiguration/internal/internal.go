@@ -273,6 +273,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: decideWithinSeconds
       type:
         scalar: numeric
+    - name: maxTimeBoxSeconds
+      type:
+        scalar: numeric
+    - name: maxTimeBoxUses
+      type:
+        scalar: numeric
     - name: requirements
       type:
         list:
@@ -703,9 +709,18 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantScope
   map:
     fields:
+    - name: durationSeconds
+      type:
+        scalar: numeric
+    - name: match
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.ScopeMatch
     - name: type
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.ScopeType
+    - name: uses
+      type:
+        scalar: numeric
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantSession
   map:
     fields:
@@ -1019,6 +1034,9 @@ var schemaYAML = typed.YAMLObject(`types:
             namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantDecision
           elementRelationship: atomic
       default: []
+    - name: reopening
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.Reopening
     - name: request
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.PermissionRequest
@@ -1066,6 +1084,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reason
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.ConditionReason
+    - name: similar
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.SimilarGrants
     - name: state
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantState
@@ -1205,6 +1226,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reason
       type:
         scalar: string
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.Reopening
+  map:
+    fields:
+    - name: by
+      type:
+        scalar: string
+    - name: reason
+      type:
+        scalar: string
+    - name: time
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.RequestType
   scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.Requester
@@ -1320,6 +1353,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reason
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.InProcessReason
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.ScopeMatch
+  map:
+    fields:
+    - name: commands
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: name
+      type:
+        scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.ScopeType
   scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.ServiceAccountReference
@@ -1384,6 +1429,18 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.TemplateUser
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.SessionUserApproval
   scalar: string
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.SimilarGrants
+  map:
+    fields:
+    - name: approved
+      type:
+        scalar: numeric
+    - name: denied
+      type:
+        scalar: numeric
+    - name: sinceTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.Stage
   scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.TemplateUser

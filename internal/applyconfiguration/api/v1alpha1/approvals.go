@@ -29,8 +29,14 @@ type ApprovalsApplyConfiguration struct {
 	// sessionUser says whether the session's human user may approve. Omitted in a profile: Allow; elsewhere: the
 	// profile's.
 	SessionUser *apiv1alpha1.SessionUserApproval `json:"sessionUser,omitempty"`
-	// widestScope is the widest answer that an approver may give. Omitted: Exact.
+	// widestScope is the widest answer that an approver may give. Omitted in a profile: Exact; elsewhere: the profile's.
 	WidestScope *apiv1alpha1.ScopeType `json:"widestScope,omitempty"`
+	// maxTimeBoxSeconds bounds how long a TimeBoxed approval may last. Between 1 and 604800 (7 days). Omitted in a
+	// profile: 1800; elsewhere: the profile's.
+	MaxTimeBoxSeconds *int32 `json:"maxTimeBoxSeconds,omitempty"`
+	// maxTimeBoxUses bounds how many operations a Session or TimeBoxed approval may cover. Between 1 and 100, because the
+	// fate of each stands in the grant. Omitted in a profile: 20; elsewhere: the profile's.
+	MaxTimeBoxUses *int32 `json:"maxTimeBoxUses,omitempty"`
 	// requirements on the approvers; every entry that matches a question must be met. Omitted, or none matches: one
 	// person with the verb approve.
 	Requirements []ApprovalRequirementApplyConfiguration `json:"requirements,omitempty"`
@@ -87,6 +93,22 @@ func (b *ApprovalsApplyConfiguration) WithSessionUser(value apiv1alpha1.SessionU
 // If called multiple times, the WidestScope field is set to the value of the last call.
 func (b *ApprovalsApplyConfiguration) WithWidestScope(value apiv1alpha1.ScopeType) *ApprovalsApplyConfiguration {
 	b.WidestScope = &value
+	return b
+}
+
+// WithMaxTimeBoxSeconds sets the MaxTimeBoxSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxTimeBoxSeconds field is set to the value of the last call.
+func (b *ApprovalsApplyConfiguration) WithMaxTimeBoxSeconds(value int32) *ApprovalsApplyConfiguration {
+	b.MaxTimeBoxSeconds = &value
+	return b
+}
+
+// WithMaxTimeBoxUses sets the MaxTimeBoxUses field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxTimeBoxUses field is set to the value of the last call.
+func (b *ApprovalsApplyConfiguration) WithMaxTimeBoxUses(value int32) *ApprovalsApplyConfiguration {
+	b.MaxTimeBoxUses = &value
 	return b
 }
 

@@ -12,10 +12,21 @@ import (
 // GrantScopeApplyConfiguration represents a declarative configuration of the GrantScope type for use
 // with apply.
 //
-// GrantScope is how wide an approval is.
+// GrantScope is how wide an approval is. Whatever the width, an approval covers only operations of the question's session,
+// epoch, stage, verb, kind and namespace that need a grant for no other reason, and no other approvers, than the question
+// (requirement G-2); and never more than the policy lets an approver choose.
 type GrantScopeApplyConfiguration struct {
 	// type of the scope.
 	Type *apiv1alpha1.ScopeType `json:"type,omitempty"`
+	// durationSeconds is how long a TimeBoxed approval lasts, from the last approval. Between 1 and 604800 (7 days), and
+	// at most the policy's maxTimeBoxSeconds. Omitted in every other scope.
+	DurationSeconds *int32 `json:"durationSeconds,omitempty"`
+	// uses is how many operations a Session or TimeBoxed approval covers. Between 1 and 100, and at most the policy's
+	// maxTimeBoxUses. Omitted: the policy's maxTimeBoxUses; of an Exact approval: 1.
+	Uses *int32 `json:"uses,omitempty"`
+	// match widens a TimeBoxed approval to other objects and commands. Omitted: only the object and the command of the
+	// question.
+	Match *ScopeMatchApplyConfiguration `json:"match,omitempty"`
 }
 
 // GrantScopeApplyConfiguration constructs a declarative configuration of the GrantScope type for use with
@@ -29,5 +40,29 @@ func GrantScope() *GrantScopeApplyConfiguration {
 // If called multiple times, the Type field is set to the value of the last call.
 func (b *GrantScopeApplyConfiguration) WithType(value apiv1alpha1.ScopeType) *GrantScopeApplyConfiguration {
 	b.Type = &value
+	return b
+}
+
+// WithDurationSeconds sets the DurationSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DurationSeconds field is set to the value of the last call.
+func (b *GrantScopeApplyConfiguration) WithDurationSeconds(value int32) *GrantScopeApplyConfiguration {
+	b.DurationSeconds = &value
+	return b
+}
+
+// WithUses sets the Uses field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Uses field is set to the value of the last call.
+func (b *GrantScopeApplyConfiguration) WithUses(value int32) *GrantScopeApplyConfiguration {
+	b.Uses = &value
+	return b
+}
+
+// WithMatch sets the Match field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Match field is set to the value of the last call.
+func (b *GrantScopeApplyConfiguration) WithMatch(value *ScopeMatchApplyConfiguration) *GrantScopeApplyConfiguration {
+	b.Match = value
 	return b
 }

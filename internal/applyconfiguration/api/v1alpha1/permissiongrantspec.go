@@ -21,6 +21,9 @@ type PermissionGrantSpecApplyConfiguration struct {
 	// revocation takes the answer back, whatever it was; it stops new uses and does not undo one. Set once. Omitted:
 	// the grant is not revoked.
 	Revocation *RevocationApplyConfiguration `json:"revocation,omitempty"`
+	// reopening lets the agent ask again before approvals.askAgainAfterSeconds are over. Only of a denied grant; set once.
+	// Omitted: the denial rests for that time.
+	Reopening *ReopeningApplyConfiguration `json:"reopening,omitempty"`
 }
 
 // PermissionGrantSpecApplyConfiguration constructs a declarative configuration of the PermissionGrantSpec type for use with
@@ -63,5 +66,13 @@ func (b *PermissionGrantSpecApplyConfiguration) WithDecisions(values ...*GrantDe
 // If called multiple times, the Revocation field is set to the value of the last call.
 func (b *PermissionGrantSpecApplyConfiguration) WithRevocation(value *RevocationApplyConfiguration) *PermissionGrantSpecApplyConfiguration {
 	b.Revocation = value
+	return b
+}
+
+// WithReopening sets the Reopening field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Reopening field is set to the value of the last call.
+func (b *PermissionGrantSpecApplyConfiguration) WithReopening(value *ReopeningApplyConfiguration) *PermissionGrantSpecApplyConfiguration {
+	b.Reopening = value
 	return b
 }

@@ -44,6 +44,8 @@ type PermissionGrantStatusApplyConfiguration struct {
 	UsesLeft *int32 `json:"usesLeft,omitempty"`
 	// uses that have begun; each has its own life. Omitted: none.
 	Uses []GrantUseApplyConfiguration `json:"uses,omitempty"`
+	// similar counts earlier questions like this one. Omitted: there is none.
+	Similar *SimilarGrantsApplyConfiguration `json:"similar,omitempty"`
 	// conditions are Decided, Approved and Settled; conditions.go documents their reasons.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -157,6 +159,14 @@ func (b *PermissionGrantStatusApplyConfiguration) WithUses(values ...*GrantUseAp
 		}
 		b.Uses = append(b.Uses, *values[i])
 	}
+	return b
+}
+
+// WithSimilar sets the Similar field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Similar field is set to the value of the last call.
+func (b *PermissionGrantStatusApplyConfiguration) WithSimilar(value *SimilarGrantsApplyConfiguration) *PermissionGrantStatusApplyConfiguration {
+	b.Similar = value
 	return b
 }
 
