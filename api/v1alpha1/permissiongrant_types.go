@@ -13,6 +13,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=pgrant,categories=stepbeyond
 // +kubebuilder:metadata:annotations="stepbeyond.dev/schema-revision=1"
+// +kubebuilder:selectablefield:JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.target`
 // +kubebuilder:printcolumn:name="Session",type=string,JSONPath=`.spec.request.session.name`

@@ -41,19 +41,53 @@ func New(streams genericiooptions.IOStreams) *Factory {
 // count: what lets go must be named.
 func (f *Factory) Namespace() string { return *f.Flags.Namespace }
 
-// Client reads and writes past any cache. It knows the built-in kinds and ours. Warnings of the API server go to ErrOut.
-func (f *Factory) Client() (client.WithWatch, error) {
+// WorkNamespace is the value of --namespace, or the namespace of the kubeconfig's context, for commands that let nobody go.
+func (f *Factory) WorkNamespace() (string, error) {
+	namespace, _, err := f.Flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
+
+// A person waits for each command, so a list of many pages is not slowed down as a controller is.
+const (
+	requestsPerSecond = 50
+	requestsAtOnce    = 300
+)
+
+// Connection says where the API server is and who the caller is. Warnings of the API server go to ErrOut.
+func (f *Factory) Connection() (*rest.Config, error) {
 	log.SetLogger(logr.Discard()) // the plugin speaks through its streams only
 	config, err := f.Flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.WarningHandler = rest.NewWarningWriter(f.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
+	return config, nil
+}
+
+// Scheme knows the built-in kinds and ours.
+func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build scheme: %w", err)
 		}
+	}
+	return scheme, nil
+}
+
+// Client reads and writes past any cache. It knows the built-in kinds and ours.
+func (f *Factory) Client() (client.WithWatch, error) {
+	config, err := f.Connection()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {

@@ -1,18 +1,15 @@
 package release
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/cli/terminal"
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
 )
 
@@ -78,7 +75,7 @@ func (r *clusterRelease) confirmed(ctx context.Context, cluster string, objects 
 	if r.confirm == "" {
 		fmt.Fprintf(r.ErrOut, "This removes %d objects, and with them all enforcement from cluster %s. Agents are then limited by RBAC alone.\nType the name of the cluster to go on: ",
 			objects, cluster)
-		line, err := readLine(ctx, r.In)
+		line, err := terminal.ReadLine(ctx, r.In)
 		if err != nil {
 			return fmt.Errorf("read the confirmation: %w; nothing was removed", err)
 		}
@@ -98,28 +95,6 @@ func (r *clusterRelease) confirmed(ctx context.Context, cluster string, objects 
 		return fmt.Errorf("nothing was removed, because nobody would be alarmed: %w", err)
 	}
 	return nil
-}
-
-// readLine ends with the context too, because a terminal does not.
-func readLine(ctx context.Context, in io.Reader) (string, error) {
-	type result struct {
-		line string
-		err  error
-	}
-	read := make(chan result, 1)
-	go func() {
-		line, err := bufio.NewReader(in).ReadString('\n')
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		read <- result{strings.TrimSpace(line), err}
-	}()
-	select {
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case r := <-read:
-		return r.line, r.err
-	}
 }
 
 func (r *clusterRelease) remove(ctx context.Context, cluster string, found []target) error {
