@@ -2,18 +2,37 @@ package policy
 
 import "time"
 
-// answerGrant says what the newest question about the exact operation is good for. Everything that binds a grant is
-// compared here (requirement G-2); a grant that fails a comparison is never used and a new question takes its place.
+// answerGrant takes a grant of the exact operation, and where none can be used a wider approval that covers it. A denial
+// of the exact operation outweighs both: who denied it saw precisely this.
 func answerGrant(q *question) bool {
+	answerExact(q)
+	if q.decision.Verdict != VerdictPending {
+		return true
+	}
+	g := q.coveringGrant()
+	if g == nil {
+		return true
+	}
+	q.decision.AskNew, q.decision.Grant = false, g.ref()
+	return q.answer(VerdictAllow, ReasonGranted)
+}
+
+func (g *Grant) ref() *GrantRef {
+	return &GrantRef{
+		Name: g.Name, Until: g.Expiration, Approvals: g.Approvals, Required: g.Required,
+		Closed: g.Closed, ClosedBy: g.ClosedBy, ClosedWhy: g.ClosedWhy,
+	}
+}
+
+// answerExact says what the newest question about the exact operation is good for. Everything that binds a grant is
+// compared here (requirement G-2); a grant that fails a comparison is never used and a new question takes its place.
+func answerExact(q *question) bool {
 	g := q.session.Grant
 	if g == nil {
 		q.decision.AskNew = true
 		return q.answer(VerdictPending, ReasonPermissionPending)
 	}
-	q.decision.Grant = &GrantRef{
-		Name: g.Name, Until: g.Expiration, Approvals: g.Approvals, Required: g.Required,
-		Closed: g.Closed, ClosedBy: g.ClosedBy, ClosedWhy: g.ClosedWhy,
-	}
+	q.decision.Grant = g.ref()
 	if reason := g.misfit(q); reason != "" {
 		return q.askAnew(reason)
 	}
@@ -28,7 +47,7 @@ func answerGrant(q *question) bool {
 		return answerApproved(q, g)
 	case GrantDenied:
 		again := g.Closed.Add(time.Duration(q.decision.Approvals.AskAgainAfterSeconds) * time.Second)
-		if q.now.Before(again) {
+		if q.now.Before(again) && !g.Reopened {
 			q.decision.Grant.AskAgain = again
 			return q.answer(VerdictDeny, ReasonGrantDenied)
 		}
@@ -39,6 +58,9 @@ func answerGrant(q *question) bool {
 	case GrantRevoked:
 		return q.askAnew(ReasonGrantRevoked)
 	case GrantSuperseded:
+		if g.CoveredBy != "" {
+			return q.askAnew(ReasonPermissionPending) // nobody took anything back: the wider approval is spent
+		}
 		return q.askAnew(ReasonGrantSuperseded)
 	case GrantStale:
 		return q.askAnew(ReasonGrantStale)

@@ -18,7 +18,7 @@ func TestNoPlanningStateIsAnInputOfADecision(t *testing.T) {
 	}{
 		{policy.SessionView{}, []string{
 			"State", "StateReason", "StateDetail", "Namespace", "Name", "UID", "Epoch", "Username", "Authority", "Deadline",
-			"StrictScope", "Hold", "Constraint", "Grant",
+			"StrictScope", "Hold", "Constraint", "Grant", "Wide",
 		}},
 		{policy.Operation{}, []string{
 			"Capability", "Stage", "Verb", "Tool", "Target", "Optional", "Spared", "DryRun", "ReadBy", "Facts", "Kubernetes", "Digest",

@@ -44,6 +44,8 @@ type SessionView struct {
 	Constraint *Constraint
 	// Grant is the newest question about this exact operation; nil when none was asked or looked for.
 	Grant *Grant
+	// Wide are approvals of other operations that may cover this one too; nil when none was looked for.
+	Wide *Wide
 }
 
 // Hold is a change of plan that the model has not reconciled yet (requirement R-1).
@@ -109,4 +111,10 @@ type Grant struct {
 	// ClosedBy and ClosedWhy explain a denial: the approver's name and screened words.
 	ClosedBy  string
 	ClosedWhy string
+	// Reopened: a person ended the rest of a denial, so the operation is asked about anew at once (requirement G-7).
+	Reopened bool
+	// CoveredBy names the grant whose wider approval took this question's place; empty when none did.
+	CoveredBy string
+	// Width of the approval; nil when it covers the exact operation alone.
+	Width *Width
 }

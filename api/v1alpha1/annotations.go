@@ -16,6 +16,10 @@ const (
 	// LabelVerb on a PermissionGrant is the verb of the operation asked about.
 	LabelVerb = "stepbeyond.dev/verb"
 
+	// LabelScope on a PermissionGrant is the widest scope of its approvals, Session or TimeBoxed, written with the answer:
+	// an index by which wide answers are found. What they allow is in the answers alone. Absent: all are Exact.
+	LabelScope = "stepbeyond.dev/scope"
+
 	// LabelTemplate on an AgentSession is the session template it was made from; a session opened by a person has none.
 	LabelTemplate = "stepbeyond.dev/template"
 

@@ -51,13 +51,13 @@ const (
 	// ConditionDecided: the question has an end, whichever; so kubectl wait also returns on a denial.
 	//
 	// True: RequirementsMet, ApproverDenied, NotDecidedInTime, ApprovalRevoked, EpochRaised, SessionOver,
-	// NewerQuestion, ClassDropped. False: AwaitingApproval.
+	// NewerQuestion, CoveredByWiderAnswer, ClassDropped. False: AwaitingApproval.
 	ConditionDecided ConditionType = "Decided"
 
 	// ConditionApproved: the question was approved. It stays True after the uses; state says what became of them.
 	//
 	// True: RequirementsMet. False: AwaitingApproval, ApproverDenied, NotDecidedInTime, NotUsedInTime,
-	// ApprovalRevoked, EpochRaised, SessionOver, NewerQuestion, ClassDropped, PolicyChanged.
+	// ApprovalRevoked, EpochRaised, SessionOver, NewerQuestion, CoveredByWiderAnswer, ClassDropped, PolicyChanged.
 	ConditionApproved ConditionType = "Approved"
 
 	// ConditionSettled: the outcome of every use that began is known, or known to be unknowable. Absent before a use
@@ -179,6 +179,9 @@ const (
 	ReasonSessionOver ConditionReason = "SessionOver"
 	// ReasonNewerQuestion: Approved False; state Superseded, the session asked anew about the same verb and object.
 	ReasonNewerQuestion ConditionReason = "NewerQuestion"
+	// ReasonCoveredByWiderAnswer: Decided True, Approved False; state Superseded, another approval of the session covers
+	// the operation, status.coveredBy names its grant.
+	ReasonCoveredByWiderAnswer ConditionReason = "CoveredByWiderAnswer"
 	// ReasonClassDropped: Approved False; state Superseded, the operation needs no approval any more.
 	ReasonClassDropped ConditionReason = "ClassDropped"
 	// ReasonPolicyChanged: Approved False; state Stale, a policy behind the approval changed.

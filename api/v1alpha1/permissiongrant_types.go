@@ -159,8 +159,10 @@ type GrantDecision struct {
 }
 
 // GrantScope is how wide an approval is. Whatever the width, an approval covers only operations of the question's session,
-// epoch, stage, verb, kind and namespace that need a grant for no other reason, and no other approvers, than the question
-// (requirement G-2); and never more than the policy lets an approver choose.
+// requester, epoch, stage, verb, kind, namespace and manner that need a grant for no other reason, and no other approvers,
+// than the question (requirement G-2); and never more than the policy lets an approver choose. Where several people have to
+// approve, what all of them gave counts. Session ends with the session or its epoch, and at the latest useWithinSeconds
+// after the last approval.
 // +kubebuilder:validation:XValidation:rule="(self.type == 'TimeBoxed') == has(self.durationSeconds)",fieldPath=".durationSeconds",message="is what a TimeBoxed approval needs, and no other has"
 // +kubebuilder:validation:XValidation:rule="self.type == 'TimeBoxed' || !has(self.match)",fieldPath=".match",message="only a TimeBoxed approval has patterns"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Exact' || !has(self.uses)",fieldPath=".uses",message="an Exact approval has one use"
@@ -190,7 +192,8 @@ type GrantScope struct {
 }
 
 // ScopeMatch are patterns. A * stands for any run of characters, also an empty one; everything else for itself; the whole
-// name or command must match.
+// name or command must match. In a command a * stays within its word, and a word with a * matches nothing that holds two
+// dots in a row: so it reaches no further argument and, in a path, no folder above.
 // +kubebuilder:validation:XValidation:rule="has(self.name) || has(self.commands)",message="needs name or commands: omit match to cover only what the question names"
 type ScopeMatch struct {
 	// name is a pattern of object names: lower-case letters, digits, - and . with at least one of them before the first *.
@@ -201,7 +204,8 @@ type ScopeMatch struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][-a-z0-9.*]*$')",message="must be lower-case letters, digits, - and . with * as wildcard, and begin with a letter or digit"
 	Name string `json:"name,omitempty"`
 
-	// commands are patterns of command lines, the words joined by one space each; any of them matches. Only for exec.
+	// commands are patterns of command lines, the words joined by one space each; any of them matches. Only for exec. A
+	// command with a word that is empty or holds a space or a character beyond printable ASCII matches none.
 	// Omitted: the command in the question.
 	// +optional
 	// +listType=set

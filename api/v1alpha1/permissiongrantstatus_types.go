@@ -98,6 +98,12 @@ type PermissionGrantStatus struct {
 	// +kubebuilder:validation:MaxItems=116
 	Uses []GrantUse `json:"uses,omitempty"`
 
+	// coveredBy is the grant of the session whose wider approval covers what was asked, so that nobody needs to answer.
+	// Omitted: there is none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	CoveredBy string `json:"coveredBy,omitempty"`
+
 	// similar counts earlier questions like this one. Omitted: there is none.
 	// +optional
 	Similar *SimilarGrants `json:"similar,omitempty"`
@@ -152,6 +158,26 @@ type GrantUse struct {
 	// outcome of the use.
 	// +required
 	Outcome UseOutcome `json:"outcome"`
+
+	// digest of the exact operation that used the grant. Omitted: the operation asked about.
+	// +optional
+	// +kubebuilder:validation:MaxLength=67
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v1:[0-9a-f]{64}$')",message="must be v1: and 64 hexadecimal digits"
+	Digest string `json:"digest,omitempty"`
+
+	// name of the object that the use acted on. Omitted: the name in the question.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// change is what a use of another digest than the question's does, at most 8 lines, kept while the use is Reserved.
+	// Omitted: it has more lines, or needs none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=512
+	// +kubebuilder:validation:items:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must be a single line without control characters"
+	Change []string `json:"change,omitempty"`
 
 	// decisionID of the engine decision that let the first attempt through.
 	// +optional

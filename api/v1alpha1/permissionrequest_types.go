@@ -198,6 +198,24 @@ type GrantOperation struct {
 	// +kubebuilder:validation:MaxLength=480
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="must be a single line without control characters"
 	Summary string `json:"summary"`
+
+	// command of a connection, word by word: at most 64 words of 240 printable ASCII characters without a space each.
+	// Omitted: there is none, or it cannot be told so; then an answer covers no other command.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=240
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[!-~]+$')",message="must be printable ASCII without a space"
+	Command []string `json:"command,omitempty"`
+
+	// manner is the keyed digest of how the operation is carried out, apart from its target and command: the options of a
+	// deletion or connection, the content of an eviction. An answer of any width covers no other manner. Omitted: verb
+	// and target say all.
+	// +optional
+	// +kubebuilder:validation:MaxLength=67
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v1:[0-9a-f]{64}$')",message="must be v1: and 64 hexadecimal digits"
+	Manner string `json:"manner,omitempty"`
 }
 
 // GrantTarget is the object that an operation is about.

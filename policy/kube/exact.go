@@ -27,6 +27,12 @@ type Exact struct {
 	Lines []string
 	// Dropped names the fields that the form leaves out, sorted.
 	Dropped []string
+	// Command of a connection, word by word; nil where there is none, or one of its words is empty, longer than 240
+	// characters or not printable ASCII without a space.
+	Command []string
+	// Manner is the RFC 8785 form of what a wider answer binds apart from verb, target and Command; nil where these say
+	// all. It holds values in clear: never store it.
+	Manner []byte
 }
 
 // ExactForm gives the form of a request on its target, whose UID the caller completes where [Operation] could not know
@@ -62,7 +68,9 @@ func ExactForm(key Key, req Request, target policy.Target, b Binding) (Exact, er
 	if err != nil {
 		return Exact{}, err
 	}
-	return Exact{Canonical: canonical, Lines: lines, Dropped: f.projection.names()}, nil
+	exact := Exact{Canonical: canonical, Lines: lines, Dropped: f.projection.names()}
+	exact.Command, exact.Manner, err = mannerOf(verb, &req, changed)
+	return exact, err
 }
 
 // former makes the form of one request.

@@ -670,6 +670,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: capability
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.Capability
+    - name: command
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
+    - name: manner
+      type:
+        scalar: string
     - name: summary
       type:
         scalar: string
@@ -771,7 +780,16 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.UseAttempt
           elementRelationship: atomic
+    - name: change
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: atomic
     - name: decisionID
+      type:
+        scalar: string
+    - name: digest
       type:
         scalar: string
     - name: effect
@@ -780,6 +798,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: index
       type:
         scalar: numeric
+    - name: name
+      type:
+        scalar: string
     - name: outcome
       type:
         namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.UseOutcome
@@ -1072,6 +1093,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - type
+    - name: coveredBy
+      type:
+        scalar: string
     - name: expirationTime
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time

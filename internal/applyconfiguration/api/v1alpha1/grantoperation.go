@@ -22,6 +22,13 @@ type GrantOperationApplyConfiguration struct {
 	Target *GrantTargetApplyConfiguration `json:"target,omitempty"`
 	// summary of the operation in one line of at most 480 characters.
 	Summary *string `json:"summary,omitempty"`
+	// command of a connection, word by word: at most 64 words of 240 printable ASCII characters without a space each.
+	// Omitted: there is none, or it cannot be told so; then an answer covers no other command.
+	Command []string `json:"command,omitempty"`
+	// manner is the keyed digest of how the operation is carried out, apart from its target and command: the options of a
+	// deletion or connection, the content of an eviction. An answer of any width covers no other manner. Omitted: verb
+	// and target say all.
+	Manner *string `json:"manner,omitempty"`
 }
 
 // GrantOperationApplyConfiguration constructs a declarative configuration of the GrantOperation type for use with
@@ -59,5 +66,23 @@ func (b *GrantOperationApplyConfiguration) WithTarget(value *GrantTargetApplyCon
 // If called multiple times, the Summary field is set to the value of the last call.
 func (b *GrantOperationApplyConfiguration) WithSummary(value string) *GrantOperationApplyConfiguration {
 	b.Summary = &value
+	return b
+}
+
+// WithCommand adds the given value to the Command field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Command field.
+func (b *GrantOperationApplyConfiguration) WithCommand(values ...string) *GrantOperationApplyConfiguration {
+	for i := range values {
+		b.Command = append(b.Command, values[i])
+	}
+	return b
+}
+
+// WithManner sets the Manner field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Manner field is set to the value of the last call.
+func (b *GrantOperationApplyConfiguration) WithManner(value string) *GrantOperationApplyConfiguration {
+	b.Manner = &value
 	return b
 }

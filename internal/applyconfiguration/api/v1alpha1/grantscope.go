@@ -13,8 +13,10 @@ import (
 // with apply.
 //
 // GrantScope is how wide an approval is. Whatever the width, an approval covers only operations of the question's session,
-// epoch, stage, verb, kind and namespace that need a grant for no other reason, and no other approvers, than the question
-// (requirement G-2); and never more than the policy lets an approver choose.
+// requester, epoch, stage, verb, kind, namespace and manner that need a grant for no other reason, and no other approvers,
+// than the question (requirement G-2); and never more than the policy lets an approver choose. Where several people have to
+// approve, what all of them gave counts. Session ends with the session or its epoch, and at the latest useWithinSeconds
+// after the last approval.
 type GrantScopeApplyConfiguration struct {
 	// type of the scope.
 	Type *apiv1alpha1.ScopeType `json:"type,omitempty"`

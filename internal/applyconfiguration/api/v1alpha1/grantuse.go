@@ -19,6 +19,13 @@ type GrantUseApplyConfiguration struct {
 	Index *int32 `json:"index,omitempty"`
 	// outcome of the use.
 	Outcome *apiv1alpha1.UseOutcome `json:"outcome,omitempty"`
+	// digest of the exact operation that used the grant. Omitted: the operation asked about.
+	Digest *string `json:"digest,omitempty"`
+	// name of the object that the use acted on. Omitted: the name in the question.
+	Name *string `json:"name,omitempty"`
+	// change is what a use of another digest than the question's does, at most 8 lines, kept while the use is Reserved.
+	// Omitted: it has more lines, or needs none.
+	Change []string `json:"change,omitempty"`
 	// decisionID of the engine decision that let the first attempt through.
 	DecisionID *string `json:"decisionID,omitempty"`
 	// attempts that were let through, in order; at most 8.
@@ -50,6 +57,32 @@ func (b *GrantUseApplyConfiguration) WithIndex(value int32) *GrantUseApplyConfig
 // If called multiple times, the Outcome field is set to the value of the last call.
 func (b *GrantUseApplyConfiguration) WithOutcome(value apiv1alpha1.UseOutcome) *GrantUseApplyConfiguration {
 	b.Outcome = &value
+	return b
+}
+
+// WithDigest sets the Digest field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Digest field is set to the value of the last call.
+func (b *GrantUseApplyConfiguration) WithDigest(value string) *GrantUseApplyConfiguration {
+	b.Digest = &value
+	return b
+}
+
+// WithName sets the Name field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Name field is set to the value of the last call.
+func (b *GrantUseApplyConfiguration) WithName(value string) *GrantUseApplyConfiguration {
+	b.Name = &value
+	return b
+}
+
+// WithChange adds the given value to the Change field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Change field.
+func (b *GrantUseApplyConfiguration) WithChange(values ...string) *GrantUseApplyConfiguration {
+	for i := range values {
+		b.Change = append(b.Change, values[i])
+	}
 	return b
 }
 

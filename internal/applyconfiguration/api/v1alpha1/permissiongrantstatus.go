@@ -44,6 +44,9 @@ type PermissionGrantStatusApplyConfiguration struct {
 	UsesLeft *int32 `json:"usesLeft,omitempty"`
 	// uses that have begun; each has its own life. Omitted: none.
 	Uses []GrantUseApplyConfiguration `json:"uses,omitempty"`
+	// coveredBy is the grant of the session whose wider approval covers what was asked, so that nobody needs to answer.
+	// Omitted: there is none.
+	CoveredBy *string `json:"coveredBy,omitempty"`
 	// similar counts earlier questions like this one. Omitted: there is none.
 	Similar *SimilarGrantsApplyConfiguration `json:"similar,omitempty"`
 	// conditions are Decided, Approved and Settled; conditions.go documents their reasons.
@@ -159,6 +162,14 @@ func (b *PermissionGrantStatusApplyConfiguration) WithUses(values ...*GrantUseAp
 		}
 		b.Uses = append(b.Uses, *values[i])
 	}
+	return b
+}
+
+// WithCoveredBy sets the CoveredBy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CoveredBy field is set to the value of the last call.
+func (b *PermissionGrantStatusApplyConfiguration) WithCoveredBy(value string) *PermissionGrantStatusApplyConfiguration {
+	b.CoveredBy = &value
 	return b
 }
 

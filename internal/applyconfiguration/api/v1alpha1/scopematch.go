@@ -9,12 +9,14 @@ package v1alpha1
 // with apply.
 //
 // ScopeMatch are patterns. A * stands for any run of characters, also an empty one; everything else for itself; the whole
-// name or command must match.
+// name or command must match. In a command a * stays within its word and stands for nothing that holds two dots in a row,
+// so that it reaches no further argument and no folder above.
 type ScopeMatchApplyConfiguration struct {
 	// name is a pattern of object names: lower-case letters, digits, - and . with at least one of them before the first *.
 	// Omitted: the name in the question.
 	Name *string `json:"name,omitempty"`
-	// commands are patterns of command lines, the words joined by one space each; any of them matches. Only for exec.
+	// commands are patterns of command lines, the words joined by one space each; any of them matches. Only for exec. A
+	// command with a word that is empty or holds a space or a character beyond printable ASCII matches none.
 	// Omitted: the command in the question.
 	Commands []string `json:"commands,omitempty"`
 }
