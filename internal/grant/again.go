@@ -10,7 +10,6 @@ import (
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/policy"
-	"stepbeyond.dev/stepbeyond/policy/kube"
 )
 
 // admitAgain answers a review that comes while a use of its grant is reserved: the client sent the request again, or the
@@ -23,7 +22,7 @@ func (p *Protocol) admitAgain(ctx context.Context, a *asked, g *v1alpha1.Permiss
 	}
 	switch {
 	case what == landed || what == lost || what == dead && (a.Operation.Verb != policy.VerbUpdate || sameVersion(a, use)):
-		if err := p.closeUse(ctx, g, outcomes[what], text); err != nil && !apierrors.IsConflict(err) {
+		if err := p.closeUse(ctx, g, use, outcomes[what], text); err != nil && !apierrors.IsConflict(err) {
 			return policy.Decision{}, false, err
 		}
 		return policy.Decision{}, true, nil
@@ -52,11 +51,15 @@ func (p *Protocol) asThoughFree(a *asked, g *v1alpha1.PermissionGrant, use *v1al
 		}
 	}
 	view := a.Resolved.View
-	engineView := ToEngine(free, p.Now())
-	view.Grant = &engineView
-	decision := a.Snapshot.Engine.Decide(a.Operation, view, p.Now())
-	if decision.Grant != nil {
-		decision.Grant.Namespace = a.namespace
+	engineView, own := ToEngine(free, p.Now()), g.Spec.Request.Digest == a.Operation.Digest
+	if own {
+		view.Grant = &engineView
+	} else {
+		view.Wide = a.compared(engineView)
+	}
+	decision := p.decide(a, view)
+	if !own && decision.Reason != policy.ReasonGranted {
+		return p.inFlight(g, use) // nothing new can be asked while the earlier try may still take effect
 	}
 	decision.AskNew = false
 	return decision
@@ -72,6 +75,9 @@ func (p *Protocol) deletesAgain(a *asked, g *v1alpha1.PermissionGrant) *v1alpha1
 	}
 	for i := range g.Status.Uses {
 		use := &g.Status.Uses[i]
+		if digestOf(g, use) != a.Operation.Digest || len(use.Attempts) == 0 {
+			continue
+		}
 		last := &use.Attempts[len(use.Attempts)-1]
 		underWay := object.GetDeletionTimestamp() != nil && p.Now().Sub(last.Time.Time) < EffectDeadline
 		if last.TargetUID == object.GetUID() && (use.Outcome == v1alpha1.UseReserved || use.Outcome == v1alpha1.UseConsumed && underWay) {
@@ -90,7 +96,7 @@ func (p *Protocol) repeats(a *asked, g *v1alpha1.PermissionGrant, use *v1alpha1.
 		return false
 	case a.Operation.Verb != policy.VerbUpdate:
 		return false
-	case kube.EmptiesFinalizers(g.Spec.Request.Change):
+	case emptiesFinalizers(g, use):
 		return false // the deletion that it ends in is bound to no version
 	case what == inFlight:
 		return sameVersion(a, use)

@@ -2,7 +2,6 @@ package grant
 
 import (
 	"slices"
-	"time"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 )
@@ -87,9 +86,4 @@ func people(r *v1alpha1.GrantRequirement, approvals []*v1alpha1.GrantDecision) i
 // samePerson compares usernames, and the authenticators' uids where both have one: one person under two names is one.
 func samePerson(a, b *v1alpha1.GrantDecision) bool {
 	return a.Approver == b.Approver || a.ApproverUID != "" && a.ApproverUID == b.ApproverUID
-}
-
-// useBy is when the last use must have begun; only for an approved question.
-func (a *answers) useBy(request *v1alpha1.PermissionRequest) time.Time {
-	return a.last.DecidedTime.Add(time.Duration(request.UseWithinSeconds) * time.Second)
 }

@@ -27,7 +27,7 @@ func (s *standing) setConditions(g *v1alpha1.PermissionGrant, conditions *[]meta
 	end := s.end(g)
 	switch {
 	case s.last != nil:
-		set(v1alpha1.ConditionDecided, true, v1alpha1.ReasonRequirementsMet, "Approved by "+names(s.approvals)+".")
+		set(v1alpha1.ConditionDecided, true, v1alpha1.ReasonRequirementsMet, s.approved(g))
 	case s.state == v1alpha1.GrantPending:
 		set(v1alpha1.ConditionDecided, false, s.reason, end)
 	default:
@@ -51,10 +51,16 @@ func (s *standing) end(g *v1alpha1.PermissionGrant) string {
 	case v1alpha1.ReasonAwaitingApproval:
 		return fmt.Sprintf("Needs %d approvals, has %d.", s.needed, s.given)
 	case v1alpha1.ReasonApproverDenied:
+		if reopened(g) {
+			return fmt.Sprintf("Denied by %s, reopened by %s: the agent may ask anew.", s.denial.Approver, g.Spec.Reopening.By)
+		}
 		return "Denied by " + s.denial.Approver + "."
 	case v1alpha1.ReasonNotDecidedInTime:
 		return fmt.Sprintf("Had %d of %d approvals at %s.", s.given, s.needed, until)
 	case v1alpha1.ReasonNotUsedInTime:
+		if s.width.wide {
+			return fmt.Sprintf("Ended at %s with %d of %d uses left.", until, s.left, s.width.uses)
+		}
 		return "Was not used until " + until + "."
 	case v1alpha1.ReasonApprovalRevoked:
 		return "Revoked by " + g.Spec.Revocation.By + "."
@@ -64,6 +70,8 @@ func (s *standing) end(g *v1alpha1.PermissionGrant) string {
 		return "The session has ended."
 	case v1alpha1.ReasonNewerQuestion:
 		return "The session asked anew about the same object."
+	case v1alpha1.ReasonCoveredByWiderAnswer:
+		return "Covered by the wider approval of permissiongrant/" + g.Status.CoveredBy + "."
 	case v1alpha1.ReasonClassDropped:
 		return "The operation needs no approval any more."
 	case v1alpha1.ReasonPolicyChanged:
@@ -71,10 +79,19 @@ func (s *standing) end(g *v1alpha1.PermissionGrant) string {
 	case v1alpha1.ReasonEffectSeen, v1alpha1.ReasonEffectUnknown:
 		return "Used at " + lastUse(g).UTC().Format(time.RFC3339) + "."
 	}
-	if s.reserved > 0 {
+	if s.reserved > 0 && !s.width.wide {
 		return "The use has begun; its effect is not known yet."
 	}
 	return fmt.Sprintf("Uses left until %s: %d.", until, s.left)
+}
+
+// approved names who approved, and how wide where that is not the exact operation.
+func (s *standing) approved(g *v1alpha1.PermissionGrant) string {
+	by := "Approved by " + names(s.approvals)
+	if covers := s.width.sentence(g); covers != "" {
+		return by + ": " + covers + "."
+	}
+	return by + "."
 }
 
 func names(approvals []*v1alpha1.GrantDecision) string {

@@ -38,7 +38,7 @@ const (
 // fateOf looks what became of a reserved use. text says what was seen, in one line.
 func (p *Protocol) fateOf(ctx context.Context, g *v1alpha1.PermissionGrant, use *v1alpha1.GrantUse) (what fate, text string, err error) {
 	operation := &g.Spec.Request.Operation
-	at, attempt := &operation.Target, &use.Attempts[len(use.Attempts)-1]
+	at, attempt := usedOn(g, use), &use.Attempts[len(use.Attempts)-1]
 	late := p.Now().Sub(attempt.Time.Time) >= EffectDeadline
 	unseen := func(text string) (fate, string, error) {
 		if !late {
@@ -126,13 +126,13 @@ func uidOf(event watch.Event) types.UID {
 // fateOfUpdate reads the version that follows the one which the attempt was made on. A write carries the resourceVersion
 // that its review showed, so it is that version or it is none.
 func (p *Protocol) fateOfUpdate(ctx context.Context, g *v1alpha1.PermissionGrant, use *v1alpha1.GrantUse, found target, late bool) (fate, string, error) {
-	at, attempt := &g.Spec.Request.Operation.Target, &use.Attempts[len(use.Attempts)-1]
+	at, attempt := usedOn(g, use), &use.Attempts[len(use.Attempts)-1]
 	if attempt.OldResourceVersion == "" {
 		return lost, "the attempt has no resourceVersion", nil
 	}
-	empties := kube.EmptiesFinalizers(g.Spec.Request.Change)
+	empties := emptiesFinalizers(g, use)
 	if empties && (found.object == nil || found.object.GetUID() != attempt.TargetUID) {
-		return landed, "it is gone", nil
+		return deletedAfter(g, use), "it is gone", nil
 	}
 	if object := found.object; object != nil && object.GetUID() == attempt.TargetUID && object.GetResourceVersion() == attempt.OldResourceVersion {
 		if late {
@@ -161,23 +161,27 @@ func (p *Protocol) fateOfUpdate(ctx context.Context, g *v1alpha1.PermissionGrant
 
 // judge tells whether a version is what one of the last attempts has written.
 func (p *Protocol) judge(g *v1alpha1.PermissionGrant, use *v1alpha1.GrantUse, next *watch.Event) (fate, string, error) {
-	operation, attempt := &g.Spec.Request.Operation, &use.Attempts[len(use.Attempts)-1]
+	t, attempt := usedOn(g, use), &use.Attempts[len(use.Attempts)-1]
+	lines, known := changeOf(g, use)
 	version, ok := next.Object.(*unstructured.Unstructured)
 	switch {
 	case !ok:
 		return lost, "the version after " + attempt.OldResourceVersion + " cannot be read", nil
-	case next.Type == watch.Deleted && kube.EmptiesFinalizers(g.Spec.Request.Change):
-		return landed, "it is gone", nil
+	case next.Type == watch.Deleted && emptiesFinalizers(g, use):
+		return deletedAfter(g, use), "it is gone", nil
 	case next.Type == watch.Deleted, version.GetUID() != attempt.TargetUID:
 		return dead, "it was deleted before the change", nil
 	}
 	carries, overtaken := "version "+version.GetResourceVersion()+" carries the change", "version "+version.GetResourceVersion()+" came before the change"
-	t := &operation.Target
-	outcome, err := kube.OutcomeOf(p.Key, policy.Target{
-		Group: t.Group, Version: t.Version, Resource: t.Resource, Subresource: t.Subresource, Namespace: t.Namespace, Name: t.Name,
-	}, g.Spec.Request.Change, version.Object)
-	if err != nil {
-		return 0, "", fmt.Errorf("compare %s %s/%s: %w", t.Resource, t.Namespace, t.Name, err)
+	outcome := kube.OutcomeUnclear
+	if known {
+		var err error
+		outcome, err = kube.OutcomeOf(p.Key, policy.Target{
+			Group: t.Group, Version: t.Version, Resource: t.Resource, Subresource: t.Subresource, Namespace: t.Namespace, Name: t.Name,
+		}, lines, version.Object)
+		if err != nil {
+			return 0, "", fmt.Errorf("compare %s %s/%s: %w", t.Resource, t.Namespace, t.Name, err)
+		}
 	}
 	switch outcome {
 	case kube.OutcomeCarried:

@@ -21,7 +21,8 @@ import (
 )
 
 // maxTries bounds how often a question is answered anew because somebody else wrote the grant in between.
-const maxTries = 5
+// Each time one of them got on, and an agent that works in parallel under one wide approval competes with itself.
+const maxTries = 16
 
 // errContended is returned when the grant kept changing while it was answered, or another question about the same object
 // was asked at the same moment. The caller refuses.
@@ -56,6 +57,8 @@ type asked struct {
 	Ask
 	exact     kube.Exact
 	namespace string
+	// manner is the digest of exact.Manner; empty when there is none.
+	manner string
 	// target is the object that an effect would be seen on.
 	target target
 }
@@ -96,6 +99,9 @@ func (p *Protocol) prepare(ctx context.Context, ask Ask) (*asked, *policy.Decisi
 	}
 	a.exact = exact
 	a.Operation.Digest = p.Key.Digest(exact.Canonical)
+	if exact.Manner != nil {
+		a.manner = p.Key.Digest(exact.Manner)
+	}
 	if a.target, err = p.lookAt(ctx, &ask.Request); err != nil {
 		return nil, nil, err
 	}
@@ -116,22 +122,17 @@ func (p *Protocol) answerOnce(ctx context.Context, a *asked) (decision policy.De
 	var newest *v1alpha1.PermissionGrant
 	if len(questions) > 0 {
 		newest = questions[len(questions)-1]
-		if use := useOf(newest, a.ReviewUID); use != nil {
-			decision, err := p.sameReview(ctx, a, newest, use)
-			return decision, false, err
-		}
-		if use := p.deletesAgain(a, newest); use != nil {
-			return p.attemptAgain(ctx, a, newest, use)
-		}
-		if use := reservedUse(newest); use != nil {
-			return p.admitAgain(ctx, a, newest, use)
+		if decision, again, found, err := p.underWay(ctx, a, newest); found || err != nil {
+			return decision, again, err
 		}
 		engineView := ToEngine(newest, p.Now())
 		view.Grant = &engineView
 	}
-	decision = a.Snapshot.Engine.Decide(a.Operation, view, p.Now())
-	if decision.Grant != nil {
-		decision.Grant.Namespace = a.namespace
+	decision = p.decide(a, view)
+	if decision.Verdict == policy.VerdictPending {
+		if decision, again, found, err := p.useWide(ctx, a, view); found || err != nil {
+			return decision, again, err
+		}
 	}
 	switch {
 	case decision.Reason == policy.ReasonGranted:
@@ -141,6 +142,32 @@ func (p *Protocol) answerOnce(ctx context.Context, a *asked) (decision policy.De
 	default:
 		return decision, false, nil
 	}
+}
+
+// decide asks the engine under the grants of a view.
+func (p *Protocol) decide(a *asked, view policy.SessionView) policy.Decision {
+	decision := a.Snapshot.Engine.Decide(a.Operation, view, p.Now())
+	if decision.Grant != nil {
+		decision.Grant.Namespace = a.namespace
+	}
+	return decision
+}
+
+// underWay answers a review whose operation has begun a use of the grant already; found is false when none has.
+func (p *Protocol) underWay(ctx context.Context, a *asked, g *v1alpha1.PermissionGrant) (decision policy.Decision, again, found bool, err error) {
+	if use := useOf(g, a.ReviewUID); use != nil {
+		decision, err = p.sameReview(ctx, a, g, use)
+		return decision, false, true, err
+	}
+	if use := p.deletesAgain(a, g); use != nil {
+		decision, again, err = p.attemptAgain(ctx, a, g, use)
+		return decision, again, true, err
+	}
+	if use := reservedUse(g, a.Operation.Digest); use != nil {
+		decision, again, err = p.admitAgain(ctx, a, g, use)
+		return decision, again, true, err
+	}
+	return policy.Decision{}, false, false, nil
 }
 
 // sameReview gives a review that comes again the answer that it had: something between may send one twice. What has ended

@@ -146,8 +146,8 @@ func (p *Protocol) asNewQuestion(a *asked, g, newest *v1alpha1.PermissionGrant, 
 	}
 	decision.Grant = &policy.GrantRef{Namespace: g.Namespace, Name: g.Name, Until: until}
 	for _, other := range others {
-		if !sameObject(other, g) || ToEngine(other, p.Now()).State != policy.GrantApproved {
-			continue
+		if approval := ToEngine(other, p.Now()); !sameObject(other, g) || approval.State != policy.GrantApproved || approval.Width != nil {
+			continue // what a wide approval does not cover differs in its reasons, not in a path
 		}
 		decision.Reason = policy.ReasonGrantDigestMismatch
 		decision.Grant.Name, decision.Grant.Successor = other.Name, g.Name
@@ -287,6 +287,7 @@ func (p *Protocol) newGrant(a *asked, decision *policy.Decision, number int32) *
 		Operation: v1alpha1.GrantOperation{
 			Capability: v1alpha1.Capability(a.Operation.Capability), Verb: v1alpha1.Verb(a.Operation.Verb),
 			Target: targetOf(&a.Operation), Summary: kube.Summary(a.Operation.Verb, a.Operation.Target),
+			Command: a.exact.Command, Manner: a.manner,
 		},
 		Projection: a.exact.Dropped, Change: a.exact.Lines,
 		Facts: factsOf(decision.Details), Rules: rulesOf(decision.Details), Requirements: requirementsOf(decision.Approvals.Requirements),
@@ -331,16 +332,10 @@ func provenance(d policy.Detail) string {
 	return d.Provenance.String()
 }
 
-// enginePrefix names a reason of the engine itself, which is neither a fact nor a rule of any policy.
-const enginePrefix = "engine/"
-
 func rulesOf(details []policy.Detail) []v1alpha1.GrantRule {
 	var rules []v1alpha1.GrantRule
 	for _, d := range details {
-		name := d.Rule
-		if name == "" && d.Fact == "" {
-			name = enginePrefix + d.Code
-		}
+		name := d.ReasonName()
 		known := slices.ContainsFunc(rules, func(r v1alpha1.GrantRule) bool { return r.Name == name })
 		if name != "" && !known {
 			rules = append(rules, v1alpha1.GrantRule{Name: name, Class: v1alpha1.Class(d.Class.String()), Reason: d.Code})

@@ -41,8 +41,8 @@ func (p *Protocol) use(ctx context.Context, a *asked, g *v1alpha1.PermissionGran
 		return decision, false, nil
 	}
 	// This review is refused, so it has no effect. Earlier and later attempts of the use may: they are looked after.
-	if use := reservedUse(live); use != nil && len(use.Attempts) == 1 && use.Attempts[0].ReviewUID == a.ReviewUID {
-		if err := ignoreConflict(p.closeUse(ctx, live, v1alpha1.UseReleased, "refused after it was reserved: "+string(reason))); err != nil {
+	if use := reservedUse(live, a.Operation.Digest); use != nil && len(use.Attempts) == 1 && use.Attempts[0].ReviewUID == a.ReviewUID {
+		if err := ignoreConflict(p.closeUse(ctx, live, use, v1alpha1.UseReleased, "refused after it was reserved: "+string(reason))); err != nil {
 			return policy.Decision{}, false, err
 		}
 	}
@@ -51,47 +51,74 @@ func (p *Protocol) use(ctx context.Context, a *asked, g *v1alpha1.PermissionGran
 	return refused, false, nil
 }
 
-// maxUses and maxAttempts bound what a grant remembers of its uses; the schema has the same bounds.
+// What a grant remembers of its uses, so that it stays small; the schema bounds the same.
 const (
-	maxUses     = 16
+	// maxReleased are the uses that are proven to have had no effect. The others are bounded by the approval.
+	maxReleased = 16
 	maxAttempts = 8
+	// maxUseLines of a change are kept while a use is reserved; of a longer one none.
+	maxUseLines = 8
 )
 
-// reservation is the grant with one more attempt: of the use that is reserved, or of a new one. Connections and tokens
-// leave nothing that could be looked for later: they are consumed at once.
+// reservation is the grant with one more attempt: of the use of this operation that is reserved, or of a new one.
+// Connections and tokens leave nothing that could be looked for later: they are consumed at once.
 func (p *Protocol) reservation(ctx context.Context, a *asked, g *v1alpha1.PermissionGrant) (*v1alpha1.PermissionGrant, error) {
 	attempt, err := p.attempt(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	reserved := g.DeepCopy()
-	if use := reservedUse(reserved); use != nil {
+	if use := reservedUse(reserved, a.Operation.Digest); use != nil {
 		// The oldest are proven dead, or deletions of an object that one of the others deletes.
 		use.Attempts = append(use.Attempts[max(0, len(use.Attempts)-maxAttempts+1):], attempt)
 		reserved.Status = Compute(reserved, p.Now())
 		return reserved, nil
 	}
-	uses := reserved.Status.Uses
 	use := v1alpha1.GrantUse{
 		Index: 1, Outcome: v1alpha1.UseReserved, DecisionID: a.DecisionID, Attempts: []v1alpha1.UseAttempt{attempt}, ReservedTime: attempt.Time,
+		Digest: a.Operation.Digest,
 	}
+	a.describe(&use, g)
+	uses := reserved.Status.Uses
 	if len(uses) > 0 {
 		use.Index = uses[len(uses)-1].Index + 1
 	}
-	if len(uses) >= maxUses {
-		oldest := slices.IndexFunc(uses, func(u v1alpha1.GrantUse) bool { return u.Outcome == v1alpha1.UseReleased })
-		if oldest < 0 {
-			return nil, fmt.Errorf("permissiongrant %s/%s has %d uses that had effects", g.Namespace, g.Name, len(uses))
-		}
-		uses = slices.Delete(uses, oldest, oldest+1)
-	}
 	if a.Operation.Verb == policy.VerbConnect {
-		use.Outcome, use.SettledTime, use.Effect = v1alpha1.UseConsumed, &attempt.Time, "connection opened"
+		use.Outcome, use.SettledTime, use.Effect, use.Change = v1alpha1.UseConsumed, &attempt.Time, "connection opened", nil
 	}
-	uses = append(uses, use)
-	reserved.Status.Uses = uses
+	reserved.Status.Uses = append(withoutOldest(uses), use)
 	reserved.Status = Compute(reserved, p.Now())
 	return reserved, nil
+}
+
+// describe writes what the question does not say of the use: another object, another change.
+func (a *asked) describe(use *v1alpha1.GrantUse, g *v1alpha1.PermissionGrant) {
+	if use.Digest == g.Spec.Request.Digest {
+		return
+	}
+	if name := a.Operation.Target.Name; name != g.Spec.Request.Operation.Target.Name {
+		use.Name = name
+	}
+	if a.Operation.Verb == policy.VerbUpdate && len(a.exact.Lines) <= maxUseLines {
+		use.Change = a.exact.Lines
+	}
+}
+
+// withoutOldest forgets the oldest released use when there are as many as a grant remembers.
+func withoutOldest(uses []v1alpha1.GrantUse) []v1alpha1.GrantUse {
+	oldest, released := -1, 0
+	for i := range uses {
+		if uses[i].Outcome != v1alpha1.UseReleased {
+			continue
+		}
+		if released++; oldest < 0 {
+			oldest = i
+		}
+	}
+	if released < maxReleased {
+		return uses
+	}
+	return slices.Delete(uses, oldest, oldest+1)
 }
 
 // attempt is what will tell later whether this review took effect.

@@ -14,6 +14,8 @@ import (
 // standing is where a grant stands at one moment.
 type standing struct {
 	answers
+	// width of the approval, of an open question the exact one.
+	width  width
 	state  v1alpha1.GrantState
 	reason v1alpha1.ConditionReason
 	// deadline of the answers, and once they approve, of the use.
@@ -27,11 +29,12 @@ type standing struct {
 // standingOf derives everything from the request, the answers and the uses. Of the stored state only an end counts that
 // cannot be derived, or that a clock which steps back would undo; an end is for good.
 func standingOf(g *v1alpha1.PermissionGrant, now time.Time) standing {
-	s := standing{answers: weigh(g), deadline: g.Spec.Request.DecideByTime.Time}
-	s.countUses(g)
+	s := standing{answers: weigh(g), width: exactWidth(&g.Spec.Request), deadline: g.Spec.Request.DecideByTime.Time}
 	if s.last != nil {
-		s.deadline = s.useBy(&g.Spec.Request)
+		s.width = widthOf(&g.Spec.Request, s.approvals)
+		s.deadline = s.last.DecidedTime.Add(s.width.within)
 	}
+	s.countUses(g)
 	late := !now.Before(s.deadline)
 	switch stored := g.Status.State; {
 	case stored == v1alpha1.GrantSuperseded, stored == v1alpha1.GrantStale, stored == v1alpha1.GrantExpired:
@@ -58,7 +61,7 @@ func standingOf(g *v1alpha1.PermissionGrant, now time.Time) standing {
 
 // countUses counts a use that has begun as gone unless it is proven that it had no effect (requirement G-5).
 func (s *standing) countUses(g *v1alpha1.PermissionGrant) {
-	s.left = g.Spec.Request.MaxUses
+	s.left = s.width.uses
 	for i := range g.Status.Uses {
 		switch g.Status.Uses[i].Outcome {
 		case v1alpha1.UseReleased:
@@ -106,7 +109,7 @@ func Compute(g *v1alpha1.PermissionGrant, now time.Time) v1alpha1.PermissionGran
 	status := *g.Status.DeepCopy()
 	status.ObservedGeneration = g.Generation
 	status.State, status.Reason = s.state, s.reason
-	status.Target = displayTarget(&g.Spec.Request.Operation)
+	status.Target = displayTarget(&g.Spec.Request.Operation, &s.width)
 	status.Approvals = fmt.Sprintf("%d/%d", s.given, s.needed)
 	status.ApproveCommand, status.ExpirationTime, status.Expires, status.UsesLeft = "", nil, "", nil
 	if s.state == v1alpha1.GrantPending {
@@ -144,11 +147,14 @@ func ToEngine(g *v1alpha1.PermissionGrant, now time.Time) policy.Grant {
 		view.PolicyIdentity = s.last.PolicyIdentity
 	}
 	if s.state == v1alpha1.GrantApproved {
-		view.UsesLeft = int(s.left)
+		view.UsesLeft, view.Width = int(s.left), s.width.toEngine(g)
 	}
 	switch {
 	case s.state == v1alpha1.GrantDenied:
 		view.Closed, view.ClosedBy, view.ClosedWhy = s.denial.DecidedTime.Time, s.denial.Approver, s.denial.Reason
+		view.Reopened = reopened(g)
+	case s.reason == v1alpha1.ReasonCoveredByWiderAnswer:
+		view.CoveredBy = g.Status.CoveredBy
 	case s.state == v1alpha1.GrantRevoked && g.Spec.Revocation.Time != nil:
 		view.Closed = g.Spec.Revocation.Time.Time
 	case s.state == v1alpha1.GrantExhausted, s.reserved > 0:
@@ -173,11 +179,25 @@ func lastUse(g *v1alpha1.PermissionGrant) time.Time {
 	return last
 }
 
-func displayTarget(operation *v1alpha1.GrantOperation) string {
+// reopened tells whether a person has ended the rest of a denial, by admission's own stamp.
+func reopened(g *v1alpha1.PermissionGrant) bool {
+	return g.Spec.Reopening != nil && g.Spec.Reopening.By != "" && g.Spec.Reopening.Time != nil
+}
+
+// displayTarget names the operation, of a wide approval with its pattern and the number of its uses.
+func displayTarget(operation *v1alpha1.GrantOperation, w *width) string {
 	t := &operation.Target
-	return kube.DisplayTarget(policy.Verb(operation.Verb), policy.Target{
+	target := policy.Target{
 		Group: t.Group, Version: t.Version, Resource: t.Resource, Subresource: t.Subresource, Namespace: t.Namespace, Name: t.Name,
-	})
+	}
+	if w.name != "" {
+		target.Name = w.name
+	}
+	text := kube.DisplayTarget(policy.Verb(operation.Verb), target)
+	if w.wide {
+		text += fmt.Sprintf(" (%d uses)", w.uses)
+	}
+	return text
 }
 
 // approveCommand approves exactly this question. A digest holds no quote, so it needs no escaping in the shell.

@@ -32,6 +32,14 @@ func (r *Reconciler) desired(ctx context.Context, g *v1alpha1.PermissionGrant) (
 	if ended != "" {
 		return closed(want, v1alpha1.GrantSuperseded, ended, now), nil
 	}
+	by, err := r.covering(ctx, want)
+	if err != nil {
+		return want.Status, err
+	}
+	if by != "" {
+		want.Status.CoveredBy = by
+		return closed(want, v1alpha1.GrantSuperseded, v1alpha1.ReasonCoveredByWiderAnswer, now), nil
+	}
 	return r.bind(ctx, want, now)
 }
 

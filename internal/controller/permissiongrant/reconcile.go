@@ -43,6 +43,7 @@ type Reconciler struct {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.PermissionGrant{}).
+		Watches(&v1alpha1.PermissionGrant{}, handler.EnqueueRequestsFromMapFunc(r.twins)).
 		Watches(&v1alpha1.AgentSession{}, handler.EnqueueRequestsFromMapFunc(r.ofSession), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesRawSource(trigger.On(r.Store.Changed(), trigger.Every(r.Client, &v1alpha1.PermissionGrantList{}))).
 		Complete(r)
