@@ -206,6 +206,12 @@ type Approvals struct {
 	// MaxPendingPerSession caps a session's open questions; nil means not set, 0 that nothing may be asked.
 	MaxPendingPerSession *int32
 	Requirements         []Requirement
+
+	// WidestScope, MaxTimeBoxSeconds and MaxTimeBoxUses bound what an approver may answer; empty and 0 mean not set. They
+	// bound no operation, so no decision holds them: [Engine.WidthBounds] does.
+	WidestScope       ScopeType
+	MaxTimeBoxSeconds int32
+	MaxTimeBoxUses    int32
 }
 
 // Requirement is one condition on the approvers of a question. Every requirement that matches must be met.

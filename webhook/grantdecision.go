@@ -15,7 +15,7 @@ import (
 	"stepbeyond.dev/stepbeyond/policy"
 )
 
-// verbApprove allows to approve, deny and revoke.
+// verbApprove allows to approve, deny, revoke and reopen.
 const verbApprove = "approve"
 
 var (
@@ -23,7 +23,8 @@ var (
 	revocationPath = field.NewPath("spec", "revocation")
 )
 
-// grant judges writes of a PermissionGrant: people add one answer, or take the answer back, and change nothing else.
+// grant judges writes of a PermissionGrant: people add one answer, take the answer back or reopen a denial, and change
+// nothing else.
 func (r *objectReview) grant(ctx context.Context) (field.ErrorList, *policy.Decision, error) {
 	g, old, err := read[v1alpha1.PermissionGrant](r.req)
 	if err != nil {
@@ -38,25 +39,33 @@ func (r *objectReview) grant(ctx context.Context) (field.ErrorList, *policy.Deci
 	}
 	decides := len(g.Spec.Decisions) > len(old.Spec.Decisions)
 	revokes := g.Spec.Revocation != nil && old.Spec.Revocation == nil
+	reopens := g.Spec.Reopening != nil && old.Spec.Reopening == nil
 	path := revocationPath
 	switch {
-	case !decides && !revokes:
+	case !decides && !revokes && !reopens:
 		return nil, nil, nil
 	case decides && revokes:
 		return field.ErrorList{field.Forbidden(revocationPath, "answer or revoke, not both in one request")}, nil, nil
+	case reopens && (decides || revokes):
+		return field.ErrorList{field.Forbidden(reopeningPath, "reopen and nothing else in one request")}, nil, nil
 	case decides:
 		path = decisionsPath.Index(len(old.Spec.Decisions))
+	case reopens:
+		path = reopeningPath
 	}
 	if found, refused, err := r.mayAnswer(ctx, path, old); err != nil || refused != nil || len(found) > 0 {
 		return found, refused, err
 	}
-	if revokes {
+	switch {
+	case revokes:
 		return r.checkRevocation(g, old), nil, nil
+	case reopens:
+		return r.checkReopening(g, old), nil, nil
 	}
 	return r.checkDecision(path, &g.Spec.Decisions[len(old.Spec.Decisions)], old), nil, nil
 }
 
-// checkGrantChange lets nothing change but one more answer and the revocation. The schema says the same of what it can
+// checkGrantChange lets nothing change but one more answer, the revocation and the reopening. The schema says the same of what it can
 // see; this does not depend on it.
 func checkGrantChange(g, old *v1alpha1.PermissionGrant) field.ErrorList {
 	var found field.ErrorList
@@ -72,6 +81,9 @@ func checkGrantChange(g, old *v1alpha1.PermissionGrant) field.ErrorList {
 		found = append(found, field.Forbidden(decisionsPath, `earlier answers can neither change nor go; append yours with path "/spec/decisions/-"`))
 	case len(g.Spec.Decisions) > before+1:
 		found = append(found, field.Forbidden(decisionsPath, "one request adds one answer; everybody answers for themselves"))
+	}
+	if old.Spec.Reopening != nil && !equality.Semantic.DeepEqual(g.Spec.Reopening, old.Spec.Reopening) {
+		found = append(found, field.Forbidden(reopeningPath, "is set once"))
 	}
 	if old.Spec.Revocation != nil && !equality.Semantic.DeepEqual(g.Spec.Revocation, old.Spec.Revocation) {
 		found = append(found, field.Forbidden(revocationPath, "is set once; a revoked grant stays revoked"))
@@ -132,6 +144,9 @@ func (r *objectReview) checkDecision(path *field.Path, d *v1alpha1.GrantDecision
 	case d.ShownDigest != request.Digest:
 		return field.ErrorList{field.Invalid(path.Child("shownDigest"), omitted,
 			fmt.Sprintf("is not the digest of this question, which is %s; read the grant again and answer what it shows", request.Digest))}
+	}
+	if found := r.checkScope(path.Child("scope"), d, request); len(found) > 0 {
+		return found
 	}
 	stamped, found := r.stampDecision(path, *d, old)
 	if len(found) == 0 && !equality.Semantic.DeepEqual(stamped, *d) {

@@ -40,6 +40,7 @@ func (r *objectReview) stampDecision(path *field.Path, d v1alpha1.GrantDecision,
 	if d.Scope.Type == "" {
 		d.Scope.Type = v1alpha1.ScopeExact
 	}
+	r.stampUses(&d, request)
 	return d, found
 }
 

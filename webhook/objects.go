@@ -174,10 +174,10 @@ func (r *objectReview) validate(ctx context.Context) (admission.Response, error)
 	switch r.req.Resource.Resource {
 	case resourceGrants:
 		found, refused, err = r.grant(ctx)
-		found = append(found, r.changedLabels()...)
+		found = append(found, r.changedLabels(r.scopeLabelled())...)
 	case resourceSessions:
 		found, err = r.session(ctx)
-		found = append(found, r.changedLabels()...)
+		found = append(found, r.changedLabels(nil)...)
 	case resourceClusterPolicies:
 		found, err = r.clusterPolicy(ctx)
 	case resourcePolicies:
@@ -199,8 +199,8 @@ func (r *objectReview) validate(ctx context.Context) (admission.Response, error)
 }
 
 // changedLabels refuses another value of a label by which the manager finds sessions and grants: the server writes them
-// when it makes the object, and a session that a person opens has none.
-func (r *objectReview) changedLabels() field.ErrorList {
+// when it makes the object, and a session that a person opens has none. stamped are those that this request gives rise to.
+func (r *objectReview) changedLabels(stamped map[string]string) field.ErrorList {
 	object, old, err := read[metav1.PartialObjectMetadata](r.req)
 	if err != nil {
 		return nil // what cannot be read as its kind is refused for that
@@ -208,13 +208,20 @@ func (r *objectReview) changedLabels() field.ErrorList {
 	if old == nil {
 		old = &metav1.PartialObjectMetadata{}
 	}
-	keys := slices.AppendSeq(slices.Collect(maps.Keys(object.Labels)), maps.Keys(old.Labels))
+	before := maps.Clone(old.Labels)
+	for key, value := range stamped {
+		if before == nil {
+			before = map[string]string{}
+		}
+		before[key] = value
+	}
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(object.Labels)), maps.Keys(before))
 	slices.Sort(keys)
 	var found field.ErrorList
 	for _, key := range slices.Compact(keys) {
 		now, has := object.Labels[key]
-		before, had := old.Labels[key]
-		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") && (has != had || now != before) {
+		was, had := before[key]
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") && (has != had || now != was) {
 			found = append(found, field.Forbidden(field.NewPath("metadata", "labels").Key(key), "is written by the server; leave it as it is"))
 		}
 	}

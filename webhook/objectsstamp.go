@@ -18,7 +18,7 @@ import (
 	"stepbeyond.dev/stepbeyond/policy"
 )
 
-// ObjectsStamp writes who decided or revoked a grant and who opened a session, from the authenticated request. Whether
+// ObjectsStamp writes who decided, revoked or reopened a grant and who opened a session, from the authenticated request. Whether
 // they may, Objects says.
 type ObjectsStamp struct {
 	Store *policystore.Store
@@ -75,6 +75,16 @@ func (r *objectReview) stampGrant() ([]jsonpatch.Operation, field.ErrorList, err
 		found = append(found, wrong...)
 		if !equality.Semantic.DeepEqual(stamped, g.Spec.Decisions[i]) {
 			patches = append(patches, jsonpatch.NewOperation("replace", fmt.Sprintf("/spec/decisions/%d", i), stamped))
+		}
+	}
+	if len(g.Spec.Decisions) > len(old.Spec.Decisions) {
+		patches = append(patches, stampScope(g)...)
+	}
+	if g.Spec.Reopening != nil && old.Spec.Reopening == nil {
+		stamped, wrong := r.stampReopening(*g.Spec.Reopening)
+		found = append(found, wrong...)
+		if !equality.Semantic.DeepEqual(stamped, *g.Spec.Reopening) {
+			patches = append(patches, jsonpatch.NewOperation("replace", "/spec/reopening", stamped))
 		}
 	}
 	if g.Spec.Revocation != nil && old.Spec.Revocation == nil {

@@ -139,6 +139,8 @@ func approvalsOf(spec *v1alpha1.AgentPolicySpec) policy.Approvals {
 	converted.DecideWithinSeconds = a.DecideWithinSeconds
 	converted.UseWithinSeconds = a.UseWithinSeconds
 	converted.AskAgainAfterSeconds = a.AskAgainAfterSeconds
+	converted.WidestScope = policy.ScopeType(a.WidestScope)
+	converted.MaxTimeBoxSeconds, converted.MaxTimeBoxUses = a.MaxTimeBoxSeconds, a.MaxTimeBoxUses
 	for i := range a.Requirements {
 		r := &a.Requirements[i]
 		requirement := policy.Requirement{Name: r.Name, Required: max(1, r.Required), ApproverGroups: r.ApproverGroups}

@@ -70,7 +70,7 @@ func TestEveryStoredValueHasItsEngineValue(t *testing.T) {
 	engineOnly := map[string][]string{
 		"Verb": {"impersonate"}, // closed by the baseline, and no rule need name it
 	}
-	for _, name := range []string{"Verb", "Origin", "Stage", "Capability", "Enforcement", "GrantState", "Effect"} {
+	for _, name := range []string{"Verb", "Origin", "Stage", "Capability", "Enforcement", "GrantState", "Effect", "ScopeType"} {
 		want := append(values(t, stored, name), engineOnly[name]...)
 		slices.Sort(want)
 		if diff := cmp.Diff(want, values(t, engine, name)); diff != "" {
@@ -118,7 +118,6 @@ var unmapped = map[string]string{
 	"policy.sessionTemplates":                  "identity derives sessions from it",
 	"policy.approvals.warnBeforeExpirySeconds": "a notice to people",
 	"policy.approvals.sessionUser":             "admission joins it when a person answers, where the approver is known",
-	"policy.approvals.widestScope":             "Exact is its only value",
 	"policy.caps.maxPendingGrants":             "counted by the controllers",
 	"policy.caps.maxSessions":                  "counted by the controllers",
 	"policy.caps.maxChildSessionsPerSession":   "counted by the controllers",
@@ -136,6 +135,7 @@ var another = map[reflect.Type]any{
 	reflect.TypeFor[v1alpha1.Effect]():              v1alpha1.EffectRead,
 	reflect.TypeFor[v1alpha1.Capability]():          v1alpha1.CapabilityExecuteLocal,
 	reflect.TypeFor[v1alpha1.SessionUserApproval](): v1alpha1.SessionUserRefuse,
+	reflect.TypeFor[v1alpha1.ScopeType]():           v1alpha1.ScopeSession,
 }
 
 // leaf is a field without fields of its own.
@@ -244,6 +244,7 @@ func TestOmittedNumbersAreTheDefaultsInAProfileOnly(t *testing.T) {
 	want := policy.Approvals{
 		DecideWithinSeconds: v1alpha1.DefaultDecideWithinSeconds, UseWithinSeconds: v1alpha1.DefaultUseWithinSeconds,
 		AskAgainAfterSeconds: v1alpha1.DefaultAskAgainAfterSeconds, MaxPendingPerSession: &five,
+		WidestScope: policy.ScopeExact, MaxTimeBoxSeconds: v1alpha1.DefaultMaxTimeBoxSeconds, MaxTimeBoxUses: v1alpha1.DefaultMaxTimeBoxUses,
 	}
 	if diff := cmp.Diff(want, policystore.FromAgentPolicy(&v1alpha1.AgentPolicy{}, true).Approvals); diff != "" {
 		t.Errorf("a profile that states nothing (-want +got):\n%s", diff)
