@@ -203,20 +203,20 @@ func TestSelectors(t *testing.T) {
 
 // Proves C-3: settings of several policies join to the strictest, and a policy without requirements opens nothing.
 func TestApprovalsJoinToTheStrictest(t *testing.T) {
-	three, none := int32(3), int32(0)
+	three, nine, none := int32(3), int32(9), int32(0)
 	ask := []policy.Rule{{Name: "ask", Class: policy.ClassAsk, Enforcement: policy.EnforcementEnforce, Match: everything()}}
 	set := under(policy.Policy{Rules: ask})
 	set.Profiles["standard"] = policy.Policy{
 		ID:        policy.PolicyID{Kind: policy.KindProfile, Name: "standard"},
-		Approvals: policy.Approvals{DecideWithinSeconds: 100, UseWithinSeconds: 50, AskAgainAfterSeconds: 10, MaxPendingPerSession: &three},
+		Approvals: policy.Approvals{DecideWithinSeconds: 100, UseWithinSeconds: 50, AskAgainAfterSeconds: 10, MaxPendingPerSession: &three, MaxPendingPerNamespace: &three},
 	}
 	set.Namespaces["checkout"] = policy.Namespace{Profile: "standard", Policy: &policy.Policy{
 		ID:        policy.PolicyID{Kind: "AgentPolicy", Namespace: "checkout", Name: "default"},
-		Approvals: policy.Approvals{DecideWithinSeconds: 200, UseWithinSeconds: 20, AskAgainAfterSeconds: 30, MaxPendingPerSession: &none},
+		Approvals: policy.Approvals{DecideWithinSeconds: 200, UseWithinSeconds: 20, AskAgainAfterSeconds: 30, MaxPendingPerSession: &none, MaxPendingPerNamespace: &nine},
 	}}
 	got := compile(t, set).Decide(update(harmless()), session(), now).Approvals
 	want := policy.Approvals{
-		DecideWithinSeconds: 100, UseWithinSeconds: 20, AskAgainAfterSeconds: 30, MaxPendingPerSession: &none,
+		DecideWithinSeconds: 100, UseWithinSeconds: 20, AskAgainAfterSeconds: 30, MaxPendingPerSession: &none, MaxPendingPerNamespace: &three,
 		Requirements: []policy.Requirement{{Name: "baseline/one-person", Required: 1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

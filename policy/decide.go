@@ -170,9 +170,8 @@ func joinApprovals(layers []*compiled, op *Operation, c *classification) Approva
 		joined.DecideWithinSeconds = stricter(joined.DecideWithinSeconds, a.DecideWithinSeconds, false)
 		joined.UseWithinSeconds = stricter(joined.UseWithinSeconds, a.UseWithinSeconds, false)
 		joined.AskAgainAfterSeconds = stricter(joined.AskAgainAfterSeconds, a.AskAgainAfterSeconds, true)
-		if limit := a.MaxPendingPerSession; limit != nil && (joined.MaxPendingPerSession == nil || *limit < *joined.MaxPendingPerSession) {
-			joined.MaxPendingPerSession = limit
-		}
+		joined.MaxPendingPerSession = lower(joined.MaxPendingPerSession, a.MaxPendingPerSession)
+		joined.MaxPendingPerNamespace = lower(joined.MaxPendingPerNamespace, a.MaxPendingPerNamespace)
 		for _, requirement := range a.Requirements {
 			if requirement.matches(op, c) {
 				requirement.Name = layer.prefix + "/" + requirement.Name
@@ -189,6 +188,14 @@ func joinApprovals(layers []*compiled, op *Operation, c *classification) Approva
 
 // onePerson is shared by all decisions.
 var onePerson = []Requirement{{Name: "baseline/one-person", Required: 1}}
+
+// lower joins two caps of which nil means not set.
+func lower(a, b *int32) *int32 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
 
 // stricter joins two bounds of which 0 means not set.
 func stricter(a, b int32, larger bool) int32 {

@@ -81,8 +81,9 @@ type GrantRef struct {
 	AskAgain time.Time
 	// Policy is what changed after the approval.
 	Policy string
-	// Pending and Cap count the session's open questions.
+	// Pending and Cap count the session's open questions, or with OfNamespace those of all sessions of the namespace.
 	Pending, Cap int
+	OfNamespace  bool
 }
 
 // Refuse is the answer of a front door that could not ask the engine, or that must refuse after it answered: the

@@ -86,6 +86,9 @@ func (d *Decision) why() string {
 		}
 		return fmt.Sprintf("needs approval by %s %s", d.approvers(), d.because())
 	case ReasonTooManyPending:
+		if d.Grant.OfNamespace {
+			return fmt.Sprintf("needs approval, and the agents of namespace %s already have %d of %d open questions; nothing new was asked", d.Grant.Namespace, d.Grant.Pending, d.Grant.Cap)
+		}
 		return fmt.Sprintf("needs approval, and the session already has %d of %d open questions; nothing new was asked", d.Grant.Pending, d.Grant.Cap)
 	case ReasonGrantDigestMismatch:
 		if d.Grant.Path == "" {

@@ -200,6 +200,14 @@ func TestMessagesSayWhatHappened(t *testing.T) {
 			policy.Decision{Verdict: policy.VerdictPending, Reason: policy.ReasonPermissionPending, Details: []policy.Detail{{Code: "Credentials"}}},
 			`Pending: create secrets checkout/api needs approval by a person (Credentials). Next: send it without the dry run; a person is asked then. [d-1]`,
 		},
+		"a session with as many questions as it may": {
+			claim, policy.Decision{Verdict: policy.VerdictDeny, Reason: policy.ReasonTooManyPending, Grant: &policy.GrantRef{Namespace: "checkout", Pending: 5, Cap: 5}},
+			`Denied: delete persistentvolumeclaims checkout/data-postgres-0 needs approval, and the session already has 5 of 5 open questions; nothing new was asked. Next: wait until one of them is answered. [d-1]`,
+		},
+		"a namespace with as many questions as it may": {
+			claim, policy.Decision{Verdict: policy.VerdictDeny, Reason: policy.ReasonTooManyPending, Grant: &policy.GrantRef{Namespace: "checkout", Pending: 50, Cap: 50, OfNamespace: true}},
+			`Denied: delete persistentvolumeclaims checkout/data-postgres-0 needs approval, and the agents of namespace checkout already have 50 of 50 open questions; nothing new was asked. Next: wait until one of them is answered. [d-1]`,
+		},
 		"an approval that ended while it was used": {
 			claim, policy.Decision{
 				Verdict: policy.VerdictDeny, Reason: policy.ReasonGrantStale, Standing: "this changed while the use was reserved",

@@ -65,7 +65,7 @@ const (
 	ReasonUnnamed Reason = "Unnamed"
 	// ReasonUngrantable: a human would have to agree, and grants cover writes only.
 	ReasonUngrantable Reason = "Ungrantable"
-	// ReasonTooManyPending: the session has as many open questions as it may.
+	// ReasonTooManyPending: the session, or its namespace, has as many open questions as it may.
 	ReasonTooManyPending Reason = "TooManyPending"
 	// ReasonStaleRead: the object changed between the request and its review.
 	ReasonStaleRead Reason = "StaleRead"

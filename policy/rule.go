@@ -205,7 +205,9 @@ type Approvals struct {
 	AskAgainAfterSeconds int32
 	// MaxPendingPerSession caps a session's open questions; nil means not set, 0 that nothing may be asked.
 	MaxPendingPerSession *int32
-	Requirements         []Requirement
+	// MaxPendingPerNamespace caps the open questions of all sessions of a namespace; as MaxPendingPerSession.
+	MaxPendingPerNamespace *int32
+	Requirements           []Requirement
 
 	// WidestScope, MaxTimeBoxSeconds and MaxTimeBoxUses bound what an approver may answer; empty and 0 mean not set. They
 	// bound no operation, so no decision holds them: [Engine.WidthBounds] does.

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
-	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/policy"
 	"stepbeyond.dev/stepbeyond/policy/kube"
 )
@@ -42,21 +41,21 @@ func (p *Protocol) questions(ctx context.Context, a *asked) ([]*v1alpha1.Permiss
 // counted would stay.
 const openWithin = 5 * time.Second
 
-// open creates the next question, unless the session has as many open ones as it may. Its name is made from the digest,
-// so two replicas that ask at once create one object; the one that comes second answers anew.
+// open creates the next question, unless the session or the namespace has as many open ones as it may. Its name is made
+// from the digest, so two replicas that ask at once create one object; the one that comes second answers anew.
 func (p *Protocol) open(ctx context.Context, a *asked, newest *v1alpha1.PermissionGrant, questions []*v1alpha1.PermissionGrant, decision policy.Decision) (policy.Decision, bool, error) {
 	done, err := p.opening.take(ctx, a.Resolved.View.UID)
 	if err != nil {
 		return policy.Decision{}, false, err
 	}
 	defer done()
-	others, related, err := p.ofFamily(ctx, a)
+	others, beside, err := p.ofNamespace(ctx, a)
 	if err != nil {
 		return policy.Decision{}, false, err
 	}
-	limit := decision.Approvals.MaxPendingPerSession
-	if _, pending := p.split(a, others); limit != nil && pending+related >= int(*limit) {
-		return p.tooMany(a, &decision, pending+related), false, nil
+	_, pending := p.split(a, others)
+	if full := beside.full(&decision.Approvals, pending); full != nil {
+		return tooMany(a, &decision, full), false, nil
 	}
 	number := int32(1)
 	if len(questions) > 0 {
@@ -72,57 +71,57 @@ func (p *Protocol) open(ctx context.Context, a *asked, newest *v1alpha1.Permissi
 		return policy.Decision{}, false, fmt.Errorf("create permissiongrant %s/%s: %w", g.Namespace, g.Name, err)
 	}
 	pass(StepAsked, g)
-	pending, err := p.makeRoom(ctx, a, g, others, limit)
+	full, err := p.makeRoom(ctx, a, g, others, &decision.Approvals)
 	if err != nil {
 		return policy.Decision{}, false, err
 	}
-	if limit != nil && pending > int(*limit) {
-		return p.tooMany(a, &decision, pending-1), false, nil
+	if full != nil {
+		return tooMany(a, &decision, full), false, nil
 	}
 	return p.asNewQuestion(a, g, newest, others, decision), false, nil
 }
 
-func (p *Protocol) tooMany(a *asked, decision *policy.Decision, pending int) policy.Decision {
+func tooMany(a *asked, decision *policy.Decision, full *policy.GrantRef) policy.Decision {
 	refused := policy.Refuse(decision.Class, policy.ReasonTooManyPending, "")
-	refused.Details = decision.Details
-	refused.Grant = &policy.GrantRef{Namespace: a.namespace, Pending: pending, Cap: int(*decision.Approvals.MaxPendingPerSession)}
+	refused.Details, refused.Grant = decision.Details, full
+	refused.Grant.Namespace = a.namespace
 	return refused
 }
 
-// makeRoom looks again after a question was created, because a session asks at several replicas at once. A question takes
-// the place of those about the same verb and object that were there before it; of two that were created at once one gives
-// way. One over the limit is taken back; of several that exceed it together all may be, never none. It gives the number
-// of open ones, with this one.
-func (p *Protocol) makeRoom(ctx context.Context, a *asked, g *v1alpha1.PermissionGrant, before []*v1alpha1.PermissionGrant, limit *int32) (pending int, err error) {
-	all, related, err := p.ofFamily(ctx, a)
+// makeRoom looks again after a question was created, because a session asks at several replicas at once, and sessions of
+// one namespace do. A question takes the place of those about the same verb and object that were there before it; of two
+// that were created at once one gives way. One over a cap is taken back, and full says which cap; of several that exceed it
+// together all may be, never none.
+func (p *Protocol) makeRoom(ctx context.Context, a *asked, g *v1alpha1.PermissionGrant, before []*v1alpha1.PermissionGrant, caps *policy.Approvals) (full *policy.GrantRef, err error) {
+	all, beside, err := p.ofNamespace(ctx, a)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	replaced, pending := p.split(a, all)
-	pending += related
+	full = beside.full(caps, pending-1) // this one is among them
 	earlier := func(other *v1alpha1.PermissionGrant) bool {
 		return slices.ContainsFunc(before, func(b *v1alpha1.PermissionGrant) bool { return b.UID == other.UID })
 	}
 	overtaken := slices.ContainsFunc(replaced, func(other *v1alpha1.PermissionGrant) bool { return !earlier(other) && later(other, g) })
-	if overtaken || limit != nil && pending > int(*limit) {
+	if overtaken || full != nil {
 		err := client.IgnoreNotFound(p.Client.Delete(ctx, g, client.Preconditions{UID: &g.UID}))
 		if err == nil && overtaken {
 			err = errContended
 		}
 		if err != nil {
-			return 0, fmt.Errorf("take back permissiongrant %s/%s: %w", g.Namespace, g.Name, err)
+			return nil, fmt.Errorf("take back permissiongrant %s/%s: %w", g.Namespace, g.Name, err)
 		}
-		return pending, nil
+		return full, nil
 	}
 	for _, older := range replaced {
 		if !earlier(older) {
 			continue // it gives way by itself
 		}
 		if err := p.supersede(ctx, older); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	return pending, nil
+	return nil, nil
 }
 
 // later is a total order of questions that were created at once, so that of two that see each other one stays.
@@ -166,31 +165,6 @@ func changedPolicy(g *v1alpha1.PermissionGrant, now []policy.PolicyID) string {
 		}
 	}
 	return ""
-}
-
-// ofFamily lists every grant that the session asked for in the namespace, and counts the open questions of its parents and
-// children: these count against one cap, so that children are no way around it. Both are read live.
-func (p *Protocol) ofFamily(ctx context.Context, a *asked) (own []*v1alpha1.PermissionGrant, related int, err error) {
-	view := &a.Resolved.View
-	var sessions v1alpha1.AgentSessionList
-	if err := p.Live.List(ctx, &sessions, client.InNamespace(view.Namespace)); err != nil {
-		return nil, 0, fmt.Errorf("list sessions of namespace %s: %w", view.Namespace, err)
-	}
-	family := identity.Family(sessions.Items, a.Resolved.Session)
-	var list v1alpha1.PermissionGrantList
-	err = p.Live.List(ctx, &list, client.InNamespace(a.namespace), client.MatchingLabels{v1alpha1.LabelSessionNamespace: view.Namespace})
-	if err != nil {
-		return nil, 0, fmt.Errorf("list grants of the sessions of namespace %s: %w", view.Namespace, err)
-	}
-	for i := range list.Items {
-		switch uid := list.Items[i].Spec.Request.Session.UID; {
-		case string(uid) == view.UID:
-			own = append(own, &list.Items[i])
-		case family[uid] && ToEngine(&list.Items[i], p.Now()).State == policy.GrantPending:
-			related++
-		}
-	}
-	return own, related, nil
 }
 
 // split counts the open questions of the session and names those that a new question about the same verb and object

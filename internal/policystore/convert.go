@@ -130,7 +130,7 @@ func AuthorityOf(a *v1alpha1.Authority, namespaces ...string) policy.Authority {
 func approvalsOf(spec *v1alpha1.AgentPolicySpec) policy.Approvals {
 	var converted policy.Approvals
 	if caps := spec.Caps; caps != nil {
-		converted.MaxPendingPerSession = caps.MaxPendingGrantsPerSession
+		converted.MaxPendingPerSession, converted.MaxPendingPerNamespace = caps.MaxPendingGrantsPerSession, caps.MaxPendingGrants
 	}
 	a := spec.Approvals
 	if a == nil {

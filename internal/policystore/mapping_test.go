@@ -118,7 +118,6 @@ var unmapped = map[string]string{
 	"policy.sessionTemplates":                  "identity derives sessions from it",
 	"policy.approvals.warnBeforeExpirySeconds": "a notice to people",
 	"policy.approvals.sessionUser":             "admission joins it when a person answers, where the approver is known",
-	"policy.caps.maxPendingGrants":             "counted by the controllers",
 	"policy.caps.maxSessions":                  "counted by the controllers",
 	"policy.caps.maxChildSessionsPerSession":   "counted by the controllers",
 	"policy.caps.maxMutationsPerSession":       "counted by the controllers",
@@ -240,10 +239,10 @@ func TestARuleWithoutEnforcementTakesItsObjects(t *testing.T) {
 }
 
 func TestOmittedNumbersAreTheDefaultsInAProfileOnly(t *testing.T) {
-	five := int32(v1alpha1.DefaultMaxPendingGrantsPerSession)
+	five, fifty := int32(v1alpha1.DefaultMaxPendingGrantsPerSession), int32(v1alpha1.DefaultMaxPendingGrants)
 	want := policy.Approvals{
 		DecideWithinSeconds: v1alpha1.DefaultDecideWithinSeconds, UseWithinSeconds: v1alpha1.DefaultUseWithinSeconds,
-		AskAgainAfterSeconds: v1alpha1.DefaultAskAgainAfterSeconds, MaxPendingPerSession: &five,
+		AskAgainAfterSeconds: v1alpha1.DefaultAskAgainAfterSeconds, MaxPendingPerSession: &five, MaxPendingPerNamespace: &fifty,
 		WidestScope: policy.ScopeExact, MaxTimeBoxSeconds: v1alpha1.DefaultMaxTimeBoxSeconds, MaxTimeBoxUses: v1alpha1.DefaultMaxTimeBoxUses,
 	}
 	if diff := cmp.Diff(want, policystore.FromAgentPolicy(&v1alpha1.AgentPolicy{}, true).Approvals); diff != "" {
