@@ -197,8 +197,9 @@ type Approvals struct {
 	// +kubebuilder:validation:Maximum=2592000
 	UseWithinSeconds int32 `json:"useWithinSeconds,omitempty"`
 
-	// warnBeforeExpirySeconds is how long before either end people are told. Between 1 and 2592000. Omitted in a
-	// profile: 1800; elsewhere: the profile's.
+	// warnBeforeExpirySeconds is how long before either end people are told, but never before half of the time is over.
+	// Of several policies the longest counts. Between 1 and 2592000. Omitted in a profile: 1800; elsewhere: the
+	// profile's.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2592000
@@ -342,8 +343,9 @@ type Caps struct {
 
 // Retention says how long finished objects stay.
 type Retention struct {
-	// finishedGrantSeconds is how long a closed grant stays. Between 60 and 31536000 (365 days). Omitted in a profile:
-	// 604800 (7 days); elsewhere: the profile's.
+	// finishedGrantSeconds is how long a closed grant stays; the profile of the grant's namespace says it. A denied one
+	// stays at least as long as its question rests. Between 60 and 31536000 (365 days). Omitted in a profile: 604800 (7
+	// days); elsewhere: the profile's.
 	// +optional
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=31536000

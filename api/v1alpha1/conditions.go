@@ -65,6 +65,12 @@ const (
 	//
 	// True: EffectSeen, EffectAbsent, EffectUnknown. False: UseReserved.
 	ConditionSettled ConditionType = "Settled"
+
+	// ConditionExpiring: status.expirationTime is near; present and True, or absent. How near, says
+	// approvals.warnBeforeExpirySeconds.
+	//
+	// True: DecisionDue, UseDue.
+	ConditionExpiring ConditionType = "Expiring"
 )
 
 // Reasons of policies.
@@ -186,6 +192,10 @@ const (
 	ReasonClassDropped ConditionReason = "ClassDropped"
 	// ReasonPolicyChanged: Approved False; state Stale, a policy behind the approval changed.
 	ReasonPolicyChanged ConditionReason = "PolicyChanged"
+	// ReasonDecisionDue: Expiring True; state Pending, the question expires soon, which never approves.
+	ReasonDecisionDue ConditionReason = "DecisionDue"
+	// ReasonUseDue: Expiring True; state Approved, the approval ends soon and has uses left.
+	ReasonUseDue ConditionReason = "UseDue"
 	// ReasonUseReserved: Settled False; an attempt was let through and its effect is not known yet.
 	ReasonUseReserved ConditionReason = "UseReserved"
 	// ReasonEffectSeen: Settled True; state Exhausted, the effect was seen.

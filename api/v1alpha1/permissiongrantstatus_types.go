@@ -108,7 +108,16 @@ type PermissionGrantStatus struct {
 	// +optional
 	Similar *SimilarGrants `json:"similar,omitempty"`
 
-	// conditions are Decided, Approved and Settled; conditions.go documents their reasons.
+	// notices are what endpoints of the manager's configuration were told about this grant, so that nobody is told twice.
+	// Omitted: none was told anything.
+	// +optional
+	// +listType=map
+	// +listMapKey=endpoint
+	// +listMapKey=event
+	// +kubebuilder:validation:MaxItems=32
+	Notices []GrantNotice `json:"notices,omitempty"`
+
+	// conditions are Decided, Approved, Settled and Expiring; conditions.go documents their reasons.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -132,6 +141,39 @@ type SimilarGrants struct {
 	// sinceTime is when the oldest of them was asked.
 	// +required
 	SinceTime metav1.Time `json:"sinceTime,omitzero"`
+}
+
+// GrantNoticeEvent is what people are told about a grant. GrantPending: a question was asked. GrantExpiring: the question, or
+// the approval, ends soon.
+// +kubebuilder:validation:Enum=GrantPending;GrantExpiring
+type GrantNoticeEvent string
+
+// Events that people are told of.
+const (
+	NoticeGrantPending  GrantNoticeEvent = "GrantPending"
+	NoticeGrantExpiring GrantNoticeEvent = "GrantExpiring"
+)
+
+// GrantNotice is one message that an endpoint took.
+type GrantNotice struct {
+	// endpoint that was told, by its name in the manager's configuration.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Endpoint string `json:"endpoint"`
+
+	// event that it was told of.
+	// +required
+	Event GrantNoticeEvent `json:"event"`
+
+	// sentTime is when it took the message.
+	// +required
+	SentTime metav1.Time `json:"sentTime,omitzero"`
+
+	// expirationTime that a GrantExpiring was about: a question that is approved gets another one. Omitted for every other
+	// event.
+	// +optional
+	ExpirationTime *metav1.Time `json:"expirationTime,omitempty"`
 }
 
 // UseOutcome is what became of a use. Reserved: an attempt was let through and its effect is not known yet. Consumed:

@@ -71,6 +71,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.GrantDecisionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GrantFact"):
 		return &apiv1alpha1.GrantFactApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GrantNotice"):
+		return &apiv1alpha1.GrantNoticeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GrantOperation"):
 		return &apiv1alpha1.GrantOperationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GrantRequirement"):

@@ -664,6 +664,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: why
       type:
         scalar: string
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantNotice
+  map:
+    fields:
+    - name: endpoint
+      type:
+        scalar: string
+    - name: event
+      type:
+        namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantNoticeEvent
+    - name: expirationTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: sentTime
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+- name: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantNoticeEvent
+  scalar: string
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantOperation
   map:
     fields:
@@ -1102,6 +1119,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: expires
       type:
         scalar: string
+    - name: notices
+      type:
+        list:
+          elementType:
+            namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.GrantNotice
+          elementRelationship: associative
+          keys:
+          - endpoint
+          - event
     - name: observedGeneration
       type:
         scalar: numeric

@@ -20,8 +20,9 @@ type ApprovalsApplyConfiguration struct {
 	// useWithinSeconds bounds the time from approval to use. Between 1 and 2592000 (30 days). Omitted in a profile:
 	// 14400 (4 hours); elsewhere: the profile's.
 	UseWithinSeconds *int32 `json:"useWithinSeconds,omitempty"`
-	// warnBeforeExpirySeconds is how long before either end people are told. Between 1 and 2592000. Omitted in a
-	// profile: 1800; elsewhere: the profile's.
+	// warnBeforeExpirySeconds is how long before either end people are told, but never before half of the time is over.
+	// Of several policies the longest counts. Between 1 and 2592000. Omitted in a profile: 1800; elsewhere: the
+	// profile's.
 	WarnBeforeExpirySeconds *int32 `json:"warnBeforeExpirySeconds,omitempty"`
 	// askAgainAfterSeconds is how long a denied operation is refused without asking again in the same epoch. Between 1
 	// and 2592000. Omitted in a profile: 3600; elsewhere: the profile's.

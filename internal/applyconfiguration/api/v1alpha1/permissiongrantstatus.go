@@ -49,7 +49,10 @@ type PermissionGrantStatusApplyConfiguration struct {
 	CoveredBy *string `json:"coveredBy,omitempty"`
 	// similar counts earlier questions like this one. Omitted: there is none.
 	Similar *SimilarGrantsApplyConfiguration `json:"similar,omitempty"`
-	// conditions are Decided, Approved and Settled; conditions.go documents their reasons.
+	// notices are what endpoints of the manager's configuration were told about this grant, so that nobody is told twice.
+	// Omitted: none was told anything.
+	Notices []GrantNoticeApplyConfiguration `json:"notices,omitempty"`
+	// conditions are Decided, Approved, Settled and Expiring; conditions.go documents their reasons.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
 
@@ -178,6 +181,19 @@ func (b *PermissionGrantStatusApplyConfiguration) WithCoveredBy(value string) *P
 // If called multiple times, the Similar field is set to the value of the last call.
 func (b *PermissionGrantStatusApplyConfiguration) WithSimilar(value *SimilarGrantsApplyConfiguration) *PermissionGrantStatusApplyConfiguration {
 	b.Similar = value
+	return b
+}
+
+// WithNotices adds the given value to the Notices field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Notices field.
+func (b *PermissionGrantStatusApplyConfiguration) WithNotices(values ...*GrantNoticeApplyConfiguration) *PermissionGrantStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithNotices")
+		}
+		b.Notices = append(b.Notices, *values[i])
+	}
 	return b
 }
 

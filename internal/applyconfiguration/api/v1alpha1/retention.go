@@ -10,8 +10,9 @@ package v1alpha1
 //
 // Retention says how long finished objects stay.
 type RetentionApplyConfiguration struct {
-	// finishedGrantSeconds is how long a closed grant stays. Between 60 and 31536000 (365 days). Omitted in a profile:
-	// 604800 (7 days); elsewhere: the profile's.
+	// finishedGrantSeconds is how long a closed grant stays; the profile of the grant's namespace says it. A denied one
+	// stays at least as long as its question rests. Between 60 and 31536000 (365 days). Omitted in a profile: 604800 (7
+	// days); elsewhere: the profile's.
 	FinishedGrantSeconds *int32 `json:"finishedGrantSeconds,omitempty"`
 	// endedSessionSeconds is how long an ended session stays. Between 60 and 31536000 (365 days). Omitted in a
 	// profile: 86400 (1 day); elsewhere: the profile's.
