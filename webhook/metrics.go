@@ -24,6 +24,10 @@ var (
 		Name: "stepbeyond_admission_reviews_total",
 		Help: "Admission reviews answered, by entry, class and verdict.",
 	}, []string{"entry", "class", "verdict"})
+	repeats = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "stepbeyond_grant_repeated_asks_total",
+		Help: "Requests of agents that an open question answered already, so that nobody was asked twice.",
+	})
 	seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "stepbeyond_admission_review_duration_seconds",
 		Help:    "Time to answer an admission review, by entry.",
@@ -33,7 +37,7 @@ var (
 
 // RegisterMetrics adds the package's metrics to the manager's registry. It errs when they are there already.
 func RegisterMetrics() error {
-	for _, collector := range []prometheus.Collector{reviews, seconds} {
+	for _, collector := range []prometheus.Collector{reviews, repeats, seconds} {
 		if err := metrics.Registry.Register(collector); err != nil {
 			return err
 		}
@@ -43,5 +47,8 @@ func RegisterMetrics() error {
 
 func observe(entry string, d *policy.Decision, took time.Duration) {
 	reviews.WithLabelValues(entry, d.Class.String(), string(d.Verdict)).Inc()
+	if d.Reason == policy.ReasonPermissionPending && d.Grant != nil && d.Grant.Waiting {
+		repeats.Inc()
+	}
 	seconds.WithLabelValues(entry).Observe(took.Seconds())
 }

@@ -46,6 +46,10 @@ type Options struct {
 	// ClientNames are the common names or DNS names that such a certificate may be for. Omitted, all that the authorities
 	// sign are good.
 	ClientNames []string
+	// ConfigFile is the ManagerConfig; empty for none.
+	ConfigFile string
+	// SecretsDirectory is where the Secrets that ConfigFile names are mounted, each in a folder of its name.
+	SecretsDirectory string
 	// LeaderElection runs controllers on one replica only. Webhooks run on every replica.
 	LeaderElection bool
 }
@@ -71,6 +75,8 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 		}
 		return nil
 	})
+	flags.StringVar(&o.ConfigFile, "config", "", "file with the ManagerConfig: who is told of questions; empty for nobody")
+	flags.StringVar(&o.SecretsDirectory, "secrets-directory", "/etc/stepbeyond/secrets", "where the Secrets that the ManagerConfig names are mounted, each in a folder of its name")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", false, "run controllers on one replica only")
 }
 

@@ -15,10 +15,10 @@ import (
 	"stepbeyond.dev/stepbeyond/internal/controller/agentpolicy"
 	"stepbeyond.dev/stepbeyond/internal/controller/agentsession"
 	enforcementcontroller "stepbeyond.dev/stepbeyond/internal/controller/enforcement"
-	"stepbeyond.dev/stepbeyond/internal/controller/permissiongrant"
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/grant"
 	"stepbeyond.dev/stepbeyond/internal/identity"
+	"stepbeyond.dev/stepbeyond/internal/notify"
 	"stepbeyond.dev/stepbeyond/internal/origin"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/internal/rotation"
@@ -38,6 +38,7 @@ type parts struct {
 	protocol *grant.Protocol
 	stamper  stamp.Stamper
 	state    *enforcementcontroller.State
+	notifier *notify.Notifier
 }
 
 // wire makes every part and registers it with the manager.
@@ -66,6 +67,9 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, keeper *rotati
 	p.protocol = &grant.Protocol{
 		Client: direct, Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(),
 		Key: key, Now: time.Now,
+	}
+	if p.notifier, err = newNotifier(options); err != nil {
+		return err
 	}
 	onboarding, err := p.onboarding()
 	if err != nil {
@@ -134,14 +138,18 @@ func (p *parts) addControllers(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	c, live, recorder := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.mgr.GetEventRecorder("stepbeyond")
+	grants, err := p.grants()
+	if err != nil {
+		return err
+	}
+	c, live, recorder := p.mgr.GetClient(), p.mgr.GetAPIReader(), p.recorder()
 	allowed := &roles.Roles{Reader: c}
 	canary.Servers = enforcement.PublishedServers{Live: live}
 	watchdog, err := p.watchdog()
 	if err != nil {
 		return err
 	}
-	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
+	for _, controller := range append([]interface{ SetupWithManager(ctrl.Manager) error }{
 		p.store, allowed, files,
 		&enforcementcontroller.Scope{
 			Client: c, Live: live, Store: p.store, Canary: canary, Endpoint: p.keeper, Manager: self, State: p.state,
@@ -154,8 +162,7 @@ func (p *parts) addControllers(ctx context.Context, options Options) error {
 		&agentsession.Birth{Client: c, Live: live, Store: p.store, Recorder: recorder},
 		&agentsession.Status{Client: c, Live: live, Store: p.store, Proof: p.state, Roles: allowed, Manager: self},
 		&agentsession.Retention{Client: c, Store: p.store},
-		&permissiongrant.Reconciler{Client: c, Store: p.store, Protocol: p.protocol, Events: recorder, Now: time.Now},
-	} {
+	}, grants...) {
 		if err := controller.SetupWithManager(p.mgr); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"stepbeyond.dev/stepbeyond/internal/managerconfig"
 	"stepbeyond.dev/stepbeyond/internal/screen"
@@ -23,6 +24,7 @@ type Recorder struct {
 	Notifier *Notifier
 	// Alarms says for reasons of Kubernetes events what people are told.
 	Alarms map[string]managerconfig.Event
+	Scheme *runtime.Scheme
 	Now    func() time.Time
 }
 
@@ -33,20 +35,20 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	if !ok {
 		return
 	}
-	a := &alarm{Alarm{About: about(regarding), Text: screen.Line(fmt.Sprintf(note, args...), maxAlarm), Time: r.Now().UTC()}}
+	a := &alarm{Alarm{About: r.about(regarding), Text: screen.Line(fmt.Sprintf(note, args...), maxAlarm), Time: r.Now().UTC()}}
 	for _, name := range r.Notifier.Endpoints(event) {
 		r.Notifier.Tell(name, event, a)
 	}
 }
 
-func about(object runtime.Object) string {
-	name := "?"
+// about names the object by its kind, which objects from a cache do not say themselves.
+func (r *Recorder) about(object runtime.Object) string {
+	kind, name := "object", ""
+	if gvk, err := apiutil.GVKForObject(object, r.Scheme); err == nil {
+		kind = gvk.Kind
+	}
 	if accessor, err := meta.Accessor(object); err == nil {
 		name = accessor.GetName()
-	}
-	kind := object.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" {
-		return screen.Line(name, maxName) // typed objects from a cache say no kind
 	}
 	return screen.Line(kind+"/"+name, maxName)
 }

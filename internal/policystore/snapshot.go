@@ -68,6 +68,9 @@ type Namespace struct {
 	// may always be set (requirement K-3). Empty without a profile.
 	ModelTier      v1alpha1.ModelTier
 	InitiativeMode v1alpha1.InitiativeMode
+	// WarnBeforeExpirySeconds and AskAgainAfterSeconds are the longest of the profile's and the namespace's own. 0 without a
+	// profile.
+	WarnBeforeExpirySeconds, AskAgainAfterSeconds int32
 }
 
 // Namespace returns what is known about a governed namespace; ok is false for one that is not governed.
@@ -260,6 +263,7 @@ func (b *assembly) addNamespace(namespace *corev1.Namespace, governing *v1alpha1
 		view.Templates = profile.Spec.SessionTemplates
 		defaults := profile.Spec.WithProfileDefaults()
 		view.ModelTier, view.InitiativeMode = defaults.ModelTier, defaults.Initiative.Mode
+		view.WarnBeforeExpirySeconds, view.AskAgainAfterSeconds = defaults.Approvals.WarnBeforeExpirySeconds, defaults.Approvals.AskAgainAfterSeconds
 		b.set.Profiles[view.Profile] = FromAgentPolicy(profile, true)
 	}
 	if own := b.agentPolicy(namespace.Name, NamespacePolicyName); own != nil {
@@ -292,13 +296,17 @@ func (n *Namespace) MayCatalogue(tools []string) bool {
 	return len(tools) > 0
 }
 
-// override takes from a namespace's own policy what the cluster policy delegates.
+// override takes from a namespace's own policy what the cluster policy delegates, and what is longer.
 func (n *Namespace) override(own *v1alpha1.AgentPolicySpec) {
 	if len(own.SessionTemplates) > 0 && slices.Contains(n.Delegated, v1alpha1.DelegableSessionTemplates) {
 		n.Templates = own.SessionTemplates
 	}
 	if n.Policy == nil {
 		return
+	}
+	if a := own.Approvals; a != nil {
+		n.WarnBeforeExpirySeconds = max(n.WarnBeforeExpirySeconds, a.WarnBeforeExpirySeconds)
+		n.AskAgainAfterSeconds = max(n.AskAgainAfterSeconds, a.AskAgainAfterSeconds)
 	}
 	if own.ModelTier != "" && slices.Contains(n.Delegated, v1alpha1.DelegableModelTier) {
 		n.ModelTier = own.ModelTier

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
@@ -91,37 +91,14 @@ func (r *Reconciler) bind(ctx context.Context, g *v1alpha1.PermissionGrant, now 
 
 // open tells whether an end from outside can still close the grant. A reserved use keeps it open: the use settles first.
 func open(g *v1alpha1.PermissionGrant) bool {
-	for i := range g.Status.Uses {
-		if g.Status.Uses[i].Outcome == v1alpha1.UseReserved {
-			return false
-		}
-	}
-	return g.Status.State == v1alpha1.GrantPending || g.Status.State == v1alpha1.GrantApproved
+	return !reserved(g) && (g.Status.State == v1alpha1.GrantPending || g.Status.State == v1alpha1.GrantApproved)
+}
+
+func reserved(g *v1alpha1.PermissionGrant) bool {
+	return slices.ContainsFunc(g.Status.Uses, func(u v1alpha1.GrantUse) bool { return u.Outcome == v1alpha1.UseReserved })
 }
 
 func closed(g *v1alpha1.PermissionGrant, state v1alpha1.GrantState, reason v1alpha1.ConditionReason, now time.Time) v1alpha1.PermissionGrantStatus {
 	g.Status.State, g.Status.Reason = state, reason
 	return grant.Compute(g, now)
-}
-
-// retention of finished grants: the profile's of the session's namespace, or the default.
-func (r *Reconciler) retention(g *v1alpha1.PermissionGrant) time.Duration {
-	seconds := int32(v1alpha1.DefaultFinishedGrantSeconds)
-	if snapshot := r.Store.Current(); snapshot != nil {
-		if settings, ok := snapshot.Namespace(g.Spec.Request.Session.Namespace); ok && settings.Policy != nil {
-			seconds = settings.Policy.Spec.WithProfileDefaults().Retention.FinishedGrantSeconds
-		}
-	}
-	return time.Duration(seconds) * time.Second
-}
-
-// finished is when the grant reached its last state.
-func finished(g *v1alpha1.PermissionGrant) time.Time {
-	last := g.CreationTimestamp.Time
-	for _, kind := range []v1alpha1.ConditionType{v1alpha1.ConditionDecided, v1alpha1.ConditionApproved, v1alpha1.ConditionSettled} {
-		if c := meta.FindStatusCondition(g.Status.Conditions, string(kind)); c != nil && c.LastTransitionTime.After(last) {
-			last = c.LastTransitionTime.Time
-		}
-	}
-	return last
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -36,7 +35,10 @@ type Reconciler struct {
 	Store    *policystore.Store
 	Protocol *grant.Protocol
 	Events   events.EventRecorder
+	Metrics  *Metrics
 	Now      func() time.Time
+
+	history history
 }
 
 // SetupWithManager watches grants, the sessions that they belong to, and the policies that they are bound to.
@@ -57,8 +59,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	g := &v1alpha1.PermissionGrant{}
 	if err := r.Client.Get(ctx, req.NamespacedName, g); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.history.forget(req.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	r.history.observe(g, r.Now(), r.Events, r.Metrics)
 	again, err := r.Protocol.Settle(ctx, g)
 	if err != nil {
 		return conflictAgain(err)
@@ -73,30 +79,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	r.warn(g, &want)
 	if !equality.Semantic.DeepEqual(g.Status, want) {
-		born := g.Status.State == ""
 		updated := g.DeepCopy()
 		updated.Status = want
 		// Update, not apply: a use that admission reserves meanwhile must win by conflict.
 		if err := r.Client.Status().Update(ctx, updated); err != nil {
 			return conflictAgain(err)
 		}
-		if born && want.State == v1alpha1.GrantPending {
-			r.Events.Eventf(g, nil, corev1.EventTypeNormal, "GrantPending", "Ask", "%s asks: %s", g.Spec.Request.Session.Name, g.Spec.Request.Operation.Summary)
-		}
+		tellOfWrite(r.Events, g, &want)
 		return reconcile.Result{}, nil // the write comes back as an event
 	}
 	return r.next(ctx, g)
 }
 
-// next is when time alone changes the grant: it expires, or its retention ends and it is deleted.
+// next is when time alone changes the grant: people are warned, it expires, or its retention ends and it is deleted.
 func (r *Reconciler) next(ctx context.Context, g *v1alpha1.PermissionGrant) (reconcile.Result, error) {
 	now := r.Now()
 	if at := g.Status.ExpirationTime; at != nil {
-		return reconcile.Result{RequeueAfter: max(time.Second, at.Sub(now))}, nil
+		wake := at.Time
+		if warnAt := r.warnAt(g, &g.Status); warnAt.After(now) {
+			wake = warnAt
+		}
+		return reconcile.Result{RequeueAfter: max(time.Second, wake.Sub(now))}, nil
 	}
-	retention := r.retention(g)
-	if left := finished(g).Add(retention).Sub(now); left > 0 {
+	left, never := r.deletable(g, now)
+	switch {
+	case never:
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	case left > 0:
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
 	err := r.Client.Delete(ctx, g, client.Preconditions{UID: &g.UID, ResourceVersion: &g.ResourceVersion})
