@@ -101,10 +101,10 @@ func rows(b *strings.Builder, name string, list []string) {
 	}
 }
 
-// row leaves out what is empty.
+// row leaves out what is empty. Runs of spaces become one: a line that is wrapped could look like two rows otherwise.
 func row(b *strings.Builder, name, text string) {
 	if text != "" {
-		fmt.Fprintf(b, "%-8s %s\n", name, plain(text))
+		fmt.Fprintf(b, "%-8s %s\n", name, plain(strings.Join(strings.Fields(text), " ")))
 	}
 }
 
