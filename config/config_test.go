@@ -32,7 +32,7 @@ func start(t *testing.T) kubernetes.Interface {
 			t.Error(err)
 		}
 	})
-	for _, folder := range []string{"config/default", "config/samples", "config/network"} {
+	for _, folder := range []string{"config/default", "config/samples", "config/network", "config/notifications"} {
 		if err := e.ApplyKustomization(ctx, folder); err != nil {
 			t.Fatalf("what ships must be accepted as it is: %v", err)
 		}
