@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
-# The manager, static, as a non-root user in an image that holds nothing else but public authorities. Built by `make docker-build`; the
-# project's CI has no container engine, so this file is not exercised there.
+# The manager, static, as a non-root user in an image that holds nothing else but public authorities. Built by
+# `make docker-build`; the project's CI has no container engine, so this file is not exercised there.
 FROM golang:1.26 AS build
 ARG TARGETOS
 ARG TARGETARCH

@@ -59,11 +59,9 @@ func (n *Notification) validate(path *field.Path) field.ErrorList {
 	if n.URLSecretRef == nil {
 		found = append(found, field.Required(path.Child("urlSecretRef"), omittedValue))
 	}
-	for name, ref := range map[string]*SecretRef{
-		"urlSecretRef": n.URLSecretRef, "signingSecretRef": n.SigningSecretRef, "authoritiesSecretRef": n.AuthoritiesSecretRef,
-	} {
-		found = append(found, ref.validate(path.Child(name))...)
-	}
+	found = append(found, n.URLSecretRef.validate(path.Child("urlSecretRef"))...)
+	found = append(found, n.SigningSecretRef.validate(signing)...)
+	found = append(found, n.AuthoritiesSecretRef.validate(path.Child("authoritiesSecretRef"))...)
 	found = append(found, n.validateEvents(path.Child("events"))...)
 	if w := n.MergeWindow(); w < 0 || w > maxMergeWindow {
 		found = append(found, field.Invalid(path.Child("mergeWindowSeconds"), w, fmt.Sprintf("must be between 0 and %d", maxMergeWindow)))

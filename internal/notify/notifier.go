@@ -102,7 +102,7 @@ func (n *Notifier) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection: one replica tells.
+// NeedLeaderElection has one replica tell.
 func (n *Notifier) NeedLeaderElection() bool { return true }
 
 // run delivers one message at a time.

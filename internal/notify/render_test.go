@@ -185,7 +185,8 @@ func TestAMessageIsKnownByWhatItTells(t *testing.T) {
 	id := func(ids ...string) string {
 		return newMessage(managerconfig.GrantPending, "s", time.Now(), ids, nil, 0).id
 	}
-	if id("a", "b") != id("a", "b") || id("a", "b") == id("a") || id("a", "b") == id("ab") {
+	first, again := id("a", "b"), id("a", "b")
+	if first != again || first == id("a") || first == id("ab") {
 		t.Error("the same items do not make the same id, or others do")
 	}
 }

@@ -115,7 +115,7 @@ func eventually(t *testing.T, done func() error) {
 }
 
 // asBen runs a command line as ben would type it, with the real kubectl.
-func asBen(t *testing.T, line string) string {
+func asBen(t *testing.T, line string) {
 	t.Helper()
 	cfg, err := world.Env.User(approver)
 	if err != nil {
@@ -131,11 +131,9 @@ func asBen(t *testing.T, line string) string {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(kubectl)+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	if err != nil {
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
 	}
-	return string(out)
 }
 
 func deny(t *testing.T, g *v1alpha1.PermissionGrant) {

@@ -38,7 +38,7 @@ func (q *Queue) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection: one replica reports.
+// NeedLeaderElection has one replica report.
 func (q *Queue) NeedLeaderElection() bool { return true }
 
 // waits is what waits in one namespace.
