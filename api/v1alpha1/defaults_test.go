@@ -29,6 +29,8 @@ func TestAProfileThatStatesNothingHasTheDocumentedNumbers(t *testing.T) {
 			AskAgainAfterSeconds:    3600,
 			SessionUser:             "Allow",
 			WidestScope:             "Exact",
+			MaxTimeBoxSeconds:       1800,
+			MaxTimeBoxUses:          20,
 		},
 		Caps: &v1alpha1.Caps{
 			MaxPendingGrantsPerSession: new(int32(5)),
