@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/consequence"
 	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/policy"
@@ -61,6 +62,17 @@ type asked struct {
 	manner string
 	// target is the object that an effect would be seen on.
 	target target
+	// told is what a question tells beside the change; nil before the first was about to be opened.
+	told *consequence.Told
+}
+
+// consequences are looked at when a question is about to be opened, and once for all tries of one review.
+func (a *asked) consequences(ctx context.Context, live client.Reader) consequence.Told {
+	if a.told == nil {
+		told := consequence.Of(ctx, live, &a.Request, a.target.object, a.exact.Lines)
+		a.told = &told
+	}
+	return *a.told
 }
 
 // Answer finds the newest question about the exact operation and answers with it: it reserves a use, opens a question, or

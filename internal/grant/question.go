@@ -61,9 +61,11 @@ func (p *Protocol) open(ctx context.Context, a *asked, newest *v1alpha1.Permissi
 	if len(questions) > 0 {
 		number = questions[len(questions)-1].Spec.Request.Question + 1
 	}
+	g := p.newGrant(a, &decision, number)
+	told := a.consequences(ctx, p.Live)
+	g.Spec.Request.Effects, g.Spec.Request.Undo = told.Effects, told.Undo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openWithin)
 	defer cancel()
-	g := p.newGrant(a, &decision, number)
 	pass(StepAsking, g)
 	if err := p.Client.Create(ctx, g); apierrors.IsAlreadyExists(err) {
 		return policy.Decision{}, true, nil
