@@ -95,10 +95,9 @@ func checkGrantChange(g, old *v1alpha1.PermissionGrant) field.ErrorList {
 // identities never come here.
 func (r *objectReview) mayAnswer(ctx context.Context, path *field.Path, g *v1alpha1.PermissionGrant) (field.ErrorList, *policy.Decision, error) {
 	if !r.caller.HasCredential() {
-		// An impersonated identity looks like its owner in everything but this.
-		refused := policy.Refuse(0, policy.ReasonCredentialUnbound, "")
-		refused.Recovery = "answer with your own certificate or token, without --as"
-		return nil, &refused, nil
+		if found, refused, err := r.mayBeCarried(ctx, path); err != nil || refused != nil || len(found) > 0 {
+			return found, refused, err
+		}
 	}
 	namespace, name, isServiceAccount := r.caller.ServiceAccount()
 	switch {

@@ -24,6 +24,7 @@ func (r *objectReview) stampDecision(path *field.Path, d v1alpha1.GrantDecision,
 	var found field.ErrorList
 	found = append(found, fillOrRefuse(&d.Approver, r.caller.Username, path.Child("approver"))...)
 	found = append(found, fillOrRefuse(&d.ApproverUID, r.caller.UID, path.Child("approverUID"))...)
+	found = append(found, fillOrRefuse(&d.Relay, r.caller.Relay(), path.Child("relay"))...)
 	found = append(found, fillOrRefuse(&d.GrantUID, g.UID, path.Child("grantUID"))...)
 	request := &g.Spec.Request
 	_, current := r.snapshot.Engine.Identity(request.Session.Namespace, request.Operation.Target.Namespace)
@@ -46,6 +47,7 @@ func (r *objectReview) stampDecision(path *field.Path, d v1alpha1.GrantDecision,
 
 func (r *objectReview) stampRevocation(revocation v1alpha1.Revocation) (v1alpha1.Revocation, field.ErrorList) {
 	found := fillOrRefuse(&revocation.By, r.caller.Username, revocationPath.Child("by"))
+	found = append(found, fillOrRefuse(&revocation.Relay, r.caller.Relay(), revocationPath.Child("relay"))...)
 	return revocation, append(found, r.fillTime(&revocation.Time, revocationPath.Child("time"))...)
 }
 

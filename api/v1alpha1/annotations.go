@@ -32,6 +32,10 @@ const (
 	LabelQuestion = "stepbeyond.dev/question"
 )
 
+// ExtraRelay is the key of userInfo.extra by which a relay says, while it impersonates a person, which ServiceAccount it is.
+// The API server lets it pass only from who may impersonate that key and value.
+const ExtraRelay = "stepbeyond.dev/relay"
+
 // Annotations. The two stamps are written by the server only: a governed identity cannot set or change them.
 const (
 	// AnnotationCreatedBy on any object names the session that created it, with a keyed digest over session, resource,

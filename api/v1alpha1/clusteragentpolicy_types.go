@@ -67,6 +67,15 @@ type ClusterAgentPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	ServiceAccountApprovers []ServiceAccountReference `json:"serviceAccountApprovers,omitempty"`
 
+	// answerRelays lists the ServiceAccounts that may carry people's answers to grants, as a chat does: by impersonating
+	// the person, whose name is stamped. RBAC says for whom. Omitted: everybody answers with a credential of their own.
+	// +optional
+	// +listType=map
+	// +listMapKey=namespace
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	AnswerRelays []ServiceAccountReference `json:"answerRelays,omitempty"`
+
 	// profiles bind values of the namespace label stepbeyond.dev/profile to settings. A label value that no entry
 	// names governs the namespace and refuses every governed write in it. Omitted: no namespace can be labelled
 	// usefully. Two ClusterAgentPolicies that bind one name make both Stalled.

@@ -117,6 +117,12 @@ type GrantDecision struct {
 	// +kubebuilder:validation:items:MaxLength=256
 	ApproverGroups []string `json:"approverGroups,omitempty"`
 
+	// relay is the username of the ServiceAccount that carried the answer, stamped. Omitted: the approver answered with a
+	// credential of their own.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Relay string `json:"relay,omitempty"`
+
 	// verdict of the approver.
 	// +required
 	Verdict Verdict `json:"verdict"`
@@ -231,6 +237,12 @@ type Revocation struct {
 	// +kubebuilder:validation:MaxLength=256
 	By string `json:"by,omitempty"`
 
+	// relay is the username of the ServiceAccount that carried it, stamped. Omitted: it came with a credential of its
+	// author.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Relay string `json:"relay,omitempty"`
+
 	// time is when the API server took the revocation, stamped.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
@@ -249,6 +261,12 @@ type Reopening struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	By string `json:"by,omitempty"`
+
+	// relay is the username of the ServiceAccount that carried it, stamped. Omitted: it came with a credential of its
+	// author.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Relay string `json:"relay,omitempty"`
 
 	// time is when the API server took the reopening, stamped.
 	// +optional

@@ -555,6 +555,11 @@ func (in *ClusterAgentPolicySpec) DeepCopyInto(out *ClusterAgentPolicySpec) {
 		*out = make([]ServiceAccountReference, len(*in))
 		copy(*out, *in)
 	}
+	if in.AnswerRelays != nil {
+		in, out := &in.AnswerRelays, &out.AnswerRelays
+		*out = make([]ServiceAccountReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.Profiles != nil {
 		in, out := &in.Profiles, &out.Profiles
 		*out = make([]ProfileBinding, len(*in))

@@ -87,17 +87,26 @@ func (s *standing) end(g *v1alpha1.PermissionGrant) string {
 
 // approved names who approved, and how wide where that is not the exact operation.
 func (s *standing) approved(g *v1alpha1.PermissionGrant) string {
-	by := "Approved by " + names(s.approvals)
+	by := "Approved by " + names(s.approvals, &g.Spec.Request.Requester)
 	if covers := s.width.sentence(g); covers != "" {
 		return by + ": " + covers + "."
 	}
 	return by + "."
 }
 
-func names(approvals []*v1alpha1.GrantDecision) string {
+// names says who approved. An approval by the session's own user, which a policy may allow, and one that a relay carried are
+// told apart (requirement G-3).
+func names(approvals []*v1alpha1.GrantDecision, requester *v1alpha1.Requester) string {
 	list := make([]string, 0, len(approvals))
 	for _, d := range approvals {
-		list = append(list, d.Approver)
+		name := d.Approver
+		if name == requester.OnBehalfOf {
+			name += " (for whom the agent works)"
+		}
+		if d.Relay != "" {
+			name += " (carried by " + d.Relay + ")"
+		}
+		list = append(list, name)
 	}
 	return strings.Join(list, ", ")
 }

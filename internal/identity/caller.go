@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 )
 
 // Keys of userInfo.extra that the API server writes for bound ServiceAccount tokens.
@@ -37,6 +39,16 @@ func (c Caller) HasCredential() bool { return c.extra(extraCredentialID) != "" }
 
 // Pod that the caller's token is bound to; empty for a token that is bound to none.
 func (c Caller) Pod() (name, uid string) { return c.extra(extraPodName), c.extra(extraPodUID) }
+
+// Relay is the username of the ServiceAccount that says it carries the request of the person whom it impersonates; empty for
+// a caller with a credential, who speaks for nobody else. The API server lets only those say so who may impersonate the
+// extra key; it does not prove who they are.
+func (c Caller) Relay() string {
+	if c.HasCredential() {
+		return ""
+	}
+	return c.extra(v1alpha1.ExtraRelay)
+}
 
 func (c Caller) extra(key string) string {
 	if values := c.Extra[key]; len(values) == 1 {

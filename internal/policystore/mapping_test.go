@@ -109,6 +109,7 @@ var unmapped = map[string]string{
 	"cluster.governed":                "the scope of the webhook, compiled by internal/enforcement",
 	"cluster.profiles":                "Build binds namespaces with it",
 	"cluster.serviceAccountApprovers": "asked of the snapshot when a grant is decided",
+	"cluster.answerRelays":            "asked of the snapshot when a grant is decided",
 	"cluster.delegation":              "Build takes a namespace's own settings with it",
 
 	"policy.modelTier":                         "scaffolding of sessions, never a class (requirement T-1)",

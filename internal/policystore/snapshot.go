@@ -39,6 +39,7 @@ type Snapshot struct {
 
 	namespaces map[string]Namespace
 	approvers  map[enforcement.ServiceAccount]bool
+	relays     map[enforcement.ServiceAccount]bool
 	problems   map[types.UID][]policy.Problem
 	users      map[string]string
 
@@ -96,6 +97,11 @@ func (s *Snapshot) MayApprove(namespace, name string) bool {
 	return s.approvers[enforcement.ServiceAccount{Namespace: namespace, Name: name}]
 }
 
+// MayRelay tells whether a ServiceAccount is named as a relay of people's answers.
+func (s *Snapshot) MayRelay(namespace, name string) bool {
+	return s.relays[enforcement.ServiceAccount{Namespace: namespace, Name: name}]
+}
+
 // Problems of one policy object; an object with problems is not in force, its last valid generation is.
 func (s *Snapshot) Problems(id types.UID) []policy.Problem { return s.problems[id] }
 
@@ -124,7 +130,7 @@ func Build(in Input) (*Snapshot, error) {
 	b := assembly{
 		in: in,
 		snapshot: &Snapshot{
-			namespaces: map[string]Namespace{}, approvers: map[enforcement.ServiceAccount]bool{},
+			namespaces: map[string]Namespace{}, approvers: map[enforcement.ServiceAccount]bool{}, relays: map[enforcement.ServiceAccount]bool{},
 			problems: map[types.UID][]policy.Problem{}, users: map[string]string{},
 		},
 		set: policy.Set{Profiles: map[string]policy.Policy{}, Namespaces: map[string]policy.Namespace{}},
@@ -228,6 +234,9 @@ func (b *assembly) addSubjects(object *v1alpha1.ClusterAgentPolicy) {
 	}
 	for _, account := range object.Spec.ServiceAccountApprovers {
 		b.snapshot.approvers[enforcement.ServiceAccount{Namespace: account.Namespace, Name: account.Name}] = true
+	}
+	for _, account := range object.Spec.AnswerRelays {
+		b.snapshot.relays[enforcement.ServiceAccount{Namespace: account.Namespace, Name: account.Name}] = true
 	}
 }
 

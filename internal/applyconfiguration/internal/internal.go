@@ -399,6 +399,15 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: dev.stepbeyond.stepbeyond.api.v1alpha1.ClusterAgentPolicySpec
   map:
     fields:
+    - name: answerRelays
+      type:
+        list:
+          elementType:
+            namedType: dev.stepbeyond.stepbeyond.api.v1alpha1.ServiceAccountReference
+          elementRelationship: associative
+          keys:
+          - namespace
+          - name
     - name: baselineVersion
       type:
         scalar: string
@@ -636,6 +645,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: reason
+      type:
+        scalar: string
+    - name: relay
       type:
         scalar: string
     - name: scope
@@ -1285,6 +1297,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: reason
       type:
         scalar: string
+    - name: relay
+      type:
+        scalar: string
     - name: time
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
@@ -1345,6 +1360,9 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
     - name: reason
+      type:
+        scalar: string
+    - name: relay
       type:
         scalar: string
     - name: time

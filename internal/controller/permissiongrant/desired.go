@@ -22,6 +22,13 @@ func (r *Reconciler) desired(ctx context.Context, g *v1alpha1.PermissionGrant) (
 	now := r.Now()
 	want := g.DeepCopy()
 	want.Status = grant.Compute(want, now)
+	if g.Status.State == "" {
+		similar, err := r.similar(ctx, g)
+		if err != nil {
+			return want.Status, err
+		}
+		want.Status.Similar = similar
+	}
 	if !open(want) {
 		return want.Status, nil
 	}

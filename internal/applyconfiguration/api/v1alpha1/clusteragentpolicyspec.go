@@ -18,6 +18,9 @@ type ClusterAgentPolicySpecApplyConfiguration struct {
 	// serviceAccountApprovers lists the ServiceAccounts that may decide grants when RBAC gives them the verb approve.
 	// Omitted: no ServiceAccount decides (requirement G-4).
 	ServiceAccountApprovers []ServiceAccountReferenceApplyConfiguration `json:"serviceAccountApprovers,omitempty"`
+	// answerRelays lists the ServiceAccounts that may carry people's answers to grants, as a chat does: by impersonating
+	// the person, whose name is stamped. RBAC says for whom. Omitted: everybody answers with a credential of their own.
+	AnswerRelays []ServiceAccountReferenceApplyConfiguration `json:"answerRelays,omitempty"`
 	// profiles bind values of the namespace label stepbeyond.dev/profile to settings. A label value that no entry
 	// names governs the namespace and refuses every governed write in it. Omitted: no namespace can be labelled
 	// usefully. Two ClusterAgentPolicies that bind one name make both Stalled.
@@ -63,6 +66,19 @@ func (b *ClusterAgentPolicySpecApplyConfiguration) WithServiceAccountApprovers(v
 			panic("nil value passed to WithServiceAccountApprovers")
 		}
 		b.ServiceAccountApprovers = append(b.ServiceAccountApprovers, *values[i])
+	}
+	return b
+}
+
+// WithAnswerRelays adds the given value to the AnswerRelays field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AnswerRelays field.
+func (b *ClusterAgentPolicySpecApplyConfiguration) WithAnswerRelays(values ...*ServiceAccountReferenceApplyConfiguration) *ClusterAgentPolicySpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAnswerRelays")
+		}
+		b.AnswerRelays = append(b.AnswerRelays, *values[i])
 	}
 	return b
 }

@@ -23,6 +23,9 @@ type GrantDecisionApplyConfiguration struct {
 	ApproverUID *string `json:"approverUID,omitempty"`
 	// approverGroups are those of the approver's groups that met a requirement, stamped.
 	ApproverGroups []string `json:"approverGroups,omitempty"`
+	// relay is the username of the ServiceAccount that carried the answer, stamped. Omitted: the approver answered with a
+	// credential of their own.
+	Relay *string `json:"relay,omitempty"`
 	// verdict of the approver.
 	Verdict *apiv1alpha1.Verdict `json:"verdict,omitempty"`
 	// shownDigest is the full digest of the question as the approver saw it; another one is refused.
@@ -69,6 +72,14 @@ func (b *GrantDecisionApplyConfiguration) WithApproverGroups(values ...string) *
 	for i := range values {
 		b.ApproverGroups = append(b.ApproverGroups, values[i])
 	}
+	return b
+}
+
+// WithRelay sets the Relay field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Relay field is set to the value of the last call.
+func (b *GrantDecisionApplyConfiguration) WithRelay(value string) *GrantDecisionApplyConfiguration {
+	b.Relay = &value
 	return b
 }
 

@@ -18,6 +18,9 @@ type RevocationApplyConfiguration struct {
 	Reason *string `json:"reason,omitempty"`
 	// by is the authenticated username, stamped; another name than the caller's is refused.
 	By *string `json:"by,omitempty"`
+	// relay is the username of the ServiceAccount that carried it, stamped. Omitted: it came with a credential of its
+	// author.
+	Relay *string `json:"relay,omitempty"`
 	// time is when the API server took the revocation, stamped.
 	Time *v1.Time `json:"time,omitempty"`
 }
@@ -41,6 +44,14 @@ func (b *RevocationApplyConfiguration) WithReason(value string) *RevocationApply
 // If called multiple times, the By field is set to the value of the last call.
 func (b *RevocationApplyConfiguration) WithBy(value string) *RevocationApplyConfiguration {
 	b.By = &value
+	return b
+}
+
+// WithRelay sets the Relay field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Relay field is set to the value of the last call.
+func (b *RevocationApplyConfiguration) WithRelay(value string) *RevocationApplyConfiguration {
+	b.Relay = &value
 	return b
 }
 
