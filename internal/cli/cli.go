@@ -10,7 +10,9 @@ import (
 
 	"stepbeyond.dev/stepbeyond/internal/cli/exit"
 	"stepbeyond.dev/stepbeyond/internal/cli/factory"
+	"stepbeyond.dev/stepbeyond/internal/cli/grants"
 	"stepbeyond.dev/stepbeyond/internal/cli/release"
+	"stepbeyond.dev/stepbeyond/internal/cli/sessions"
 	"stepbeyond.dev/stepbeyond/internal/cli/version"
 )
 
@@ -49,6 +51,9 @@ func command(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	f.Flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(release.Command(f), version.Command(f))
+	root.AddCommand(
+		grants.Pending(f), grants.Show(f), grants.Approve(f), grants.Deny(f), grants.Revoke(f), grants.Reopen(f), grants.Why(f),
+		sessions.Command(f), release.Command(f), version.Command(f),
+	)
 	return root
 }
