@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"stepbeyond.dev/stepbeyond/internal/testing/cluster"
 	"stepbeyond.dev/stepbeyond/internal/testing/env"
 )
 
@@ -26,19 +29,23 @@ func parameters(files ...string) testscript.Params {
 		files[i] = filepath.Join("testdata", files[i]+".txtar")
 	}
 	return testscript.Params{
-		Files: files, Setup: setup, RequireExplicitExec: true, RequireUniqueNames: true,
+		Files: files, Setup: setup, RequireExplicitExec: true, RequireUniqueNames: true, UpdateScripts: os.Getenv("UPDATE_GOLDEN") != "",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"home": home, "person": person, "manager": manager, "eventually": eventually, "bystander": bystander, "gauge": gauge, "interrupted": interrupted, "meddled": meddled,
+			"asks": asks, "capture": capture, "foreign": foreign, "masked": masked, "untold": untold, "logged": logged,
 		},
 	}
 }
+
+// adminKubeconfig is written once, because scripts that run at the same time read it.
+var adminKubeconfig = sync.OnceValues(func() (string, error) { return world.Env.Kubeconfig("admin", world.Env.Admin(), "") })
 
 func setup(e *testscript.Env) error {
 	kubectl, err := env.Asset("kubectl")
 	if err != nil {
 		return err
 	}
-	admin, err := world.Env.Kubeconfig("admin", world.Env.Admin(), "")
+	admin, err := adminKubeconfig()
 	if err != nil {
 		return err
 	}
@@ -54,18 +61,23 @@ func setup(e *testscript.Env) error {
 	return nil
 }
 
-// home NAMESPACE makes a governed namespace; $agent is its agent's kubeconfig.
+// home NAMESPACE [PROFILE] makes a governed namespace; $agent is its agent's kubeconfig.
 func home(ts *testscript.TestScript, _ bool, args []string) {
-	h, err := world.Home(context.Background(), args[0])
+	h, err := world.HomeUnder(context.Background(), args[0], append(args, cluster.Profile)[1])
 	ts.Check(err)
 	kubeconfig, err := world.Env.Kubeconfig("agent-"+args[0], h.Agent.Config, args[0])
 	ts.Check(err)
 	ts.Setenv("agent", kubeconfig)
 }
 
-// person NAME CLUSTERROLE... makes a user with these roles everywhere; $NAME is the kubeconfig.
+// person NAME[/GROUP] CLUSTERROLE... makes a user with these roles everywhere; $NAME is the kubeconfig.
 func person(ts *testscript.TestScript, _ bool, args []string) {
-	config, err := world.Env.User(args[0])
+	var groups []string
+	name, group, found := strings.Cut(args[0], "/")
+	if args[0] = name; found {
+		groups = append(groups, group)
+	}
+	config, err := world.Env.User(name, groups...)
 	ts.Check(err)
 	kubeconfig, err := world.Env.Kubeconfig(args[0], config, "")
 	ts.Check(err)

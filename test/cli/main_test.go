@@ -8,14 +8,18 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/rogpeppe/go-internal/testscript"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/cli"
 	"stepbeyond.dev/stepbeyond/internal/testing/cluster"
 	"stepbeyond.dev/stepbeyond/internal/testing/env"
@@ -33,7 +37,9 @@ func TestMain(m *testing.M) {
 
 // plugin is what the real kubectl finds on the PATH.
 func plugin() {
-	os.Exit(cli.Run(context.Background(), os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(cli.Run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 }
 
 type suite struct{ m *testing.M }
@@ -56,6 +62,9 @@ func (s suite) run() (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, world.Stop()) }()
+	if err := bindGuarded(ctx); err != nil {
+		return 0, err
+	}
 	if err := lead(ctx); err != nil {
 		return 0, err
 	}
@@ -76,4 +85,31 @@ func lead(ctx context.Context) error {
 		return err
 	}
 	return leader.WaitReady(ctx, waitAtMost)
+}
+
+// guardedProfile is the standard one with more people: two for Secrets, and an owner for ConfigMaps.
+const guardedProfile = "guarded"
+
+// bindGuarded is done before any script runs, because a change of the policies ends approvals.
+func bindGuarded(ctx context.Context) error {
+	var standard v1alpha1.AgentPolicy
+	if err := world.Admin.Get(ctx, client.ObjectKey{Namespace: env.SystemNamespace, Name: cluster.Profile}, &standard); err != nil {
+		return err
+	}
+	guarded := &v1alpha1.AgentPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: guardedProfile}, Spec: standard.Spec}
+	guarded.Spec.Approvals = &v1alpha1.Approvals{Requirements: []v1alpha1.ApprovalRequirement{
+		{Name: "two-people", Required: 2, Match: &v1alpha1.RequirementMatch{Resources: []string{"secrets"}}},
+		{Name: "owner", Required: 1, ApproverGroups: []string{"acme:owners"}, Match: &v1alpha1.RequirementMatch{Resources: []string{"configmaps"}}},
+	}}
+	if err := world.Admin.Create(ctx, guarded); err != nil {
+		return err
+	}
+	var governance v1alpha1.ClusterAgentPolicy
+	if err := world.Admin.Get(ctx, client.ObjectKey{Name: "default"}, &governance); err != nil {
+		return err
+	}
+	governance.Spec.Profiles = append(governance.Spec.Profiles, v1alpha1.ProfileBinding{
+		Name: guardedProfile, AgentPolicyName: guardedProfile, FloorEnforcement: v1alpha1.FloorEnforcementEnforce,
+	})
+	return world.Admin.Update(ctx, &governance)
 }

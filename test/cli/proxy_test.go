@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// connect puts a connection of the user, on which before sees every request first, into $name.
-func connect(ts *testscript.TestScript, name, username string, before func(*http.Request)) {
+// connect puts a connection of the user, on which before sees every request first and after every response, into $name.
+func connect(ts *testscript.TestScript, name, username string, before func(*http.Request), after func(*http.Response) error) {
 	user, err := world.Env.User(username)
 	ts.Check(err)
 	transport, err := rest.TransportFor(user)
 	ts.Check(err)
 	target, err := url.Parse(user.Host)
 	ts.Check(err)
-	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ModifyResponse: after}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		before(r)
 		proxy.ServeHTTP(w, r)
@@ -43,7 +43,7 @@ func interrupted(ts *testscript.TestScript, _ bool, args []string) {
 		if r.Method == http.MethodDelete && deletions.Add(1) > left {
 			panic(http.ErrAbortHandler)
 		}
-	})
+	}, nil)
 }
 
 // meddled NAME USER RESOURCE KUBECTL... puts a connection of the user into $NAME on which the administrator does something
@@ -60,5 +60,5 @@ func meddled(ts *testscript.TestScript, _ bool, args []string) {
 				panic(string(output))
 			}
 		})
-	})
+	}, nil)
 }

@@ -53,10 +53,10 @@ func needs(g *v1alpha1.PermissionGrant, you *reader) []string {
 		for i := range groups {
 			groups[i] = screened(groups[i])
 		}
-		lines = append(lines, fmt.Sprintf("%s of %s (%s)", people(r.Required), strings.Join(groups, " or "), screened(r.Name)))
+		lines = append(lines, fmt.Sprintf("%s of %s (%s)", persons(r.Required), strings.Join(groups, " or "), screened(r.Name)))
 	}
 	if anyone.people > 0 {
-		lines = append([]string{fmt.Sprintf("%s with verb approve in %s (%s)", people(anyone.people), g.Namespace, strings.Join(anyone.names, ", "))}, lines...)
+		lines = append([]string{fmt.Sprintf("%s with verb approve in %s (%s)", persons(anyone.people), g.Namespace, strings.Join(anyone.names, ", "))}, lines...)
 	}
 	if given, required := needed(g); given > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d given", given, required))
@@ -72,7 +72,7 @@ type requirement struct {
 	names  []string
 }
 
-func people(n int32) string {
+func persons(n int32) string {
 	if n == 1 {
 		return "1 person"
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -156,11 +157,11 @@ func (o *pendingOptions) print(d *desk, q *queue) (*table.Table, error) {
 // columns of the queue. A table that is watched keeps room for what comes.
 func columns(wide, watched bool) []table.Column {
 	all := []table.Column{
-		{Name: "NAMESPACE", Least: 14}, {Name: "GRANT"}, {Name: "LEFT"}, {Name: "NEEDS"}, {Name: "WHAT", Least: 20},
+		{Name: "NAMESPACE", Least: 14}, {Name: "GRANT"}, {Name: "LEFT"}, {Name: "NEEDS"}, {Name: "WHAT", Least: 32},
 		{Name: "WHY", Least: 12}, {Name: "SESSION", Least: 12},
 	}
 	if watched {
-		for i, room := range []int{9, 22, 10, 6, 36, 20, 17} {
+		for i, room := range []int{9, 22, 10, 6, 40, 14, 17} {
 			all[i].Room = room
 		}
 	}
@@ -173,19 +174,11 @@ func columns(wide, watched bool) []table.Column {
 
 func row(g *v1alpha1.PermissionGrant, d *desk, left table.Cell, wide bool) table.Row {
 	request := &g.Spec.Request
-	given, required := needed(g)
-	needs := table.Cell{Text: fmt.Sprint(required)}
-	if given > 0 {
-		needs.Text = fmt.Sprintf("%d of %d", required-given, required)
-	}
-	if required > 1 {
-		needs.Style = terminal.Amber
-	}
 	reason := table.Cell{Text: why(g)}
 	if rank(g) < len(feared) {
 		reason.Style = terminal.Red
 	}
-	r := table.Row{{Text: g.Namespace}, {Text: g.Name}, left, needs, {Text: what(g)}, reason, {Text: sessionName(g)}}
+	r := table.Row{{Text: g.Namespace}, {Text: g.Name}, left, people(g, d.now), {Text: what(g)}, reason, {Text: sessionName(g)}}
 	if !wide {
 		return r
 	}
@@ -194,6 +187,22 @@ func row(g *v1alpha1.PermissionGrant, d *desk, left table.Cell, wide bool) table
 		rules = append(rules, request.Rules[i].Name)
 	}
 	return append(r, table.Cell{Text: screened(request.Requester.OnBehalfOf)}, table.Cell{Text: age(g, d.now)}, table.Cell{Text: strings.Join(rules, ", ")})
+}
+
+// people is how many have to approve still.
+func people(g *v1alpha1.PermissionGrant, now time.Time) table.Cell {
+	given, required := needed(g)
+	cell := table.Cell{Text: fmt.Sprint(required)}
+	switch {
+	case !pendingAt(g, now):
+		return table.Cell{Text: "-"}
+	case given > 0:
+		cell.Text = fmt.Sprintf("%d of %d", required-given, required)
+	}
+	if required > 1 {
+		cell.Style = terminal.Amber
+	}
+	return cell
 }
 
 // sessionName is with its namespace where that is another than the grant's.

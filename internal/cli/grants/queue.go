@@ -62,7 +62,7 @@ func (q *queue) header(wide bool) []string {
 	}
 	since, period := q.now.Add(-lookBack), "Last 24 h"
 	if oldest := q.oldest(); oldest.After(since) {
-		since, period = oldest, "Since "+span.Text(q.now.Sub(oldest))+" ago, the oldest grant that is still there"
+		since, period = oldest, "Since "+span.Text(q.now.Sub(oldest))+" ago (oldest grant kept)"
 	}
 	all, byGroup := q.tallies(since)
 	lines := []string{first}
@@ -70,8 +70,8 @@ func (q *queue) header(wide bool) []string {
 		lines[0] += " " + period + ": " + all.String() + "."
 	}
 	if !wide {
-		if len(q.waiting) > 0 {
-			lines[0] += " -o wide: user, age, rule."
+		if hint := " -o wide: user, age, rule."; len(q.waiting) > 0 && len(lines[0])+len(hint) <= table.Width {
+			lines[0] += hint
 		}
 		return lines
 	}

@@ -54,19 +54,19 @@ func ruleName(rule *v1alpha1.GrantRule) string {
 	return rule.Name[strings.LastIndexByte(rule.Name, '/')+1:]
 }
 
-// why is what made the operation a question, in a few words: the most serious fact and the deciding rule.
+// why is what made the operation a question, in a word or two: the fact that is feared most, or the deciding rule.
 func why(g *v1alpha1.PermissionGrant) string {
 	request := &g.Spec.Request
 	facts := slices.Clone(request.Facts)
 	slices.SortStableFunc(facts, func(a, b v1alpha1.GrantFact) int { return cmp.Compare(factRank(&a), factRank(&b)) })
-	var parts []string
-	if len(facts) > 0 {
-		parts = append(parts, factName(&facts[0]))
+	switch {
+	case len(facts) > 0 && (factRank(&facts[0]) < len(feared) || len(request.Rules) == 0):
+		return factName(&facts[0])
+	case len(request.Rules) > 0:
+		return ruleName(&request.Rules[0])
+	default:
+		return ""
 	}
-	if len(request.Rules) > 0 {
-		parts = append(parts, ruleName(&request.Rules[0]))
-	}
-	return strings.Join(parts, ": ")
 }
 
 func factRank(fact *v1alpha1.GrantFact) int {

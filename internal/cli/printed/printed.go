@@ -54,33 +54,25 @@ func (f *Form) Print(out io.Writer, object runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	var printer printers.ResourcePrinter
+	typed := printers.NewTypeSetter(scheme)
 	switch *f {
 	case json:
-		printer = &printers.JSONPrinter{}
+		err = typed.ToPrinter(&printers.JSONPrinter{}).PrintObj(object, out)
 	case yaml:
-		printer = &printers.YAMLPrinter{}
+		err = typed.ToPrinter(&printers.YAMLPrinter{}).PrintObj(object, out)
 	default:
-		printer = &printers.NamePrinter{}
-	}
-	typed := printers.NewTypeSetter(scheme)
-	if meta.IsListType(object) {
-		// Items of a typed list carry no kind of their own, and the printer of names needs one.
-		if err := meta.EachListItem(object, func(item runtime.Object) error { return setKind(scheme, item) }); err != nil {
-			return fmt.Errorf("print: %w", err)
+		names := typed.ToPrinter(&printers.NamePrinter{})
+		if !meta.IsListType(object) {
+			return wrap(names.PrintObj(object, out))
 		}
+		err = meta.EachListItem(object, func(item runtime.Object) error { return names.PrintObj(item, out) })
 	}
-	if err := typed.ToPrinter(printer).PrintObj(object, out); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
+	return wrap(err)
 }
 
-func setKind(scheme *runtime.Scheme, object runtime.Object) error {
-	kinds, _, err := scheme.ObjectKinds(object)
+func wrap(err error) error {
 	if err != nil {
-		return err
+		return fmt.Errorf("print: %w", err)
 	}
-	object.GetObjectKind().SetGroupVersionKind(kinds[0])
 	return nil
 }

@@ -78,7 +78,7 @@ func columns(all, wide, watched bool) []table.Column {
 		list = append(list, table.Column{Name: "NAMESPACE", Least: 12})
 	}
 	list = append(list, table.Column{Name: "SESSION", Least: 24}, table.Column{Name: "STATE", Least: 10}, table.Column{Name: "GUARANTEE"},
-		table.Column{Name: "PENDING"}, table.Column{Name: "EPOCH"}, table.Column{Name: "USER", Least: 10}, table.Column{Name: "AGE"})
+		table.Column{Name: "PENDING"}, table.Column{Name: "EPOCH"}, table.Column{Name: "USER", Least: 17}, table.Column{Name: "AGE"})
 	if wide {
 		list = append(list, table.Column{Name: "POD", Least: 8}, table.Column{Name: "LOST", Least: 8})
 	}
