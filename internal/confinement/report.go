@@ -50,6 +50,11 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s %s, bound to %s %s, allows %s %s", f.RoleKind, f.RoleName, subjectText(f.Subject), where, f.Verb, f.Resource)
 }
 
+// OneIdentity tells that the role is bound to one account or user, and to no group.
+func (f Finding) OneIdentity() bool {
+	return f.Subject != allAccounts && f.Subject != allAuthenticated && !strings.HasPrefix(f.Subject, allAccounts+":")
+}
+
 func subjectText(subject string) string {
 	if namespace, name, ok := account(subject); ok {
 		return namespace + "/" + name

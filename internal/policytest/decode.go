@@ -33,12 +33,17 @@ type document struct {
 	source []byte // as JSON
 }
 
-// documents splits a file. Empty documents count and are left out.
+// documents splits a file.
 func documents(folder fs.FS, file string) ([]document, error) {
 	content, err := fs.ReadFile(folder, file)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
+	return split(file, content)
+}
+
+// split reads the documents of a file. Empty documents count and are left out.
+func split(file string, content []byte) ([]document, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	var found []document
 	for n := 1; ; n++ {

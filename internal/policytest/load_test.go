@@ -246,20 +246,22 @@ func TestAnAnswerThatDiffersIsShownWithItsReasons(t *testing.T) {
 		{"class and verdict", "{class: ASK, verdict: Pending, requirements: [one-person]}", "{class: AUTO, verdict: Allow}", 1, []string{
 			"class: want AUTO, got ASK", "verdict: want Allow, got Pending",
 			`the operation is delete configmaps of group "", checkout/web, origin Unknown`,
-			"because Destructive is Present, so ASK (baseline/delete-foreign): The object was not made by this session.",
-			"because Reversible is Unknown, so ASK",
+			"Destructive is Present, so ASK (baseline/delete-foreign): The object was not made by this session.",
+			"Reversible is Unknown, so ASK",
 		}},
 		{"a requirement that is not there", "[one-person]}\n", "[one-person, two-people]}\n", 1, []string{
-			"requirements: want exactly [one-person, two-people], got [standard/one-person]", "the operation", "because", "because",
+			"requirements: want exactly [one-person, two-people], got [standard/one-person]", "the operation", "Destructive", "Reversible",
+			"requirement two-people is in no policy of the test",
 		}},
 		{"a requirement too many", "requirements: [one-person]}\n", "requirements: []}\n", 1, []string{
-			"requirements: want exactly [], got [standard/one-person]", "the operation", "because", "because",
+			"requirements: want exactly [], got [standard/one-person]", "the operation", "Destructive", "Reversible",
 		}},
 		{"a reason, a rule, a text and a next step", "requirements: [one-person]}\n", "reasons: [External], rules: [default/a], detail: [abc], next: xyz}\n", 1, []string{
 			"reasons: want External, got [PermissionPending, Destructive, Reversible]",
 			"rules: want default/a, got [baseline/delete-foreign]",
 			`detail: want the text "abc", got "Pending: delete configmaps checkout/web needs approval by a person (Destructive;`,
-			`next: want the text "xyz", got "go on with other work;`, "the operation", "because", "because",
+			`next: want the text "xyz", got "go on with other work;`, "the operation", "Destructive", "Reversible",
+			"rule default/a is in no policy of the test",
 		}},
 		{"what is allowed has no message", "{class: AUTO, verdict: Allow}", "{class: AUTO, verdict: Allow, next: xyz}", 0, []string{
 			"next: want a message, got none, because the operation is allowed", "the operation",
@@ -271,7 +273,7 @@ func TestAnAnswerThatDiffersIsShownWithItsReasons(t *testing.T) {
 			"wouldBe.class: want ASK, got ", "wouldBe.rules: want exactly [a], got []", "the operation",
 		}},
 		{"the second answer", "requirements: [one-person]}\n", "requirements: [one-person]}\n    wantAgain: {class: ASK, verdict: Allow}\n", 1, []string{
-			"again: verdict: want Allow, got Pending", "again: the operation", "again: because", "again: because",
+			"again: verdict: want Allow, got Pending", "again: the operation", "again: Destructive", "again: Reversible",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -283,7 +285,11 @@ func TestAnAnswerThatDiffersIsShownWithItsReasons(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := results[test.position].Differences
+			var got []string
+			for _, difference := range results[test.position].Differences {
+				got = append(got, difference.String())
+			}
+			got = append(got, results[test.position].Because...)
 			for i := range got {
 				if i < len(test.want) && strings.HasPrefix(got[i], test.want[i]) {
 					got[i] = test.want[i]

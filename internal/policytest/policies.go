@@ -43,6 +43,33 @@ func readPolicies(folder fs.FS, files []string) (*policies, error) {
 	return p, errors.Join(problems...)
 }
 
+// Source is a file with policies.
+type Source struct {
+	// Name of the file, for errors.
+	Name    string
+	Content []byte
+}
+
+// ReadPolicies reads files with ClusterAgentPolicy, AgentPolicy and Namespace documents as a cluster does: refused and
+// completed by the schemas of their CRDs. What can be read is in the input also when there are errors; each names file,
+// document and field. Whether the policies come into force is for the snapshot to say.
+func ReadPolicies(sources []Source) (policystore.Input, []error) {
+	p := &policies{places: map[types.UID]string{}}
+	var problems []error
+	for _, source := range sources {
+		found, err := split(source.Name, source.Content)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		for _, d := range found {
+			if err := p.add(d); err != nil {
+				problems = append(problems, err)
+			}
+		}
+	}
+	return p.input, problems
+}
+
 func (p *policies) add(d document) error {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(d.source, &kind); err != nil {

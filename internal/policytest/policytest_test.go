@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"stepbeyond.dev/stepbeyond/internal/policytest"
 )
@@ -49,11 +52,41 @@ func TestScenarios(t *testing.T) {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			for _, result := range results(t, folder) {
 				t.Run(result.Name, func(t *testing.T) {
-					if len(result.Differences) > 0 {
-						t.Error(strings.Join(result.Differences, "\n"))
+					if !result.Passed() {
+						t.Errorf("%v\n%s", result.Differences, strings.Join(result.Because, "\n"))
 					}
 				})
 			}
 		})
+	}
+}
+
+// Proves K-5: a reader finds the case in its file, and sees which rules no case tries.
+func TestResultsNameTheLineOfTheCaseAndTheRulesThatNoCaseTouches(t *testing.T) {
+	folder := fstest.MapFS{
+		"cases.yaml": {Data: []byte(cases)},
+		"policy.yaml": {Data: []byte(strings.Replace(policies, "---\n", `  rules:
+  - {name: forbid-nodes, class: FORBIDDEN, match: {kubernetes: [{groups: [""], resources: [nodes], verbs: [update]}]}}
+  - {name: ask-config, class: ASK, match: {kubernetes: [{groups: [""], resources: [configmaps], verbs: [delete]}]}}
+  - {name: count-config, class: ASK, enforcement: Audit, match: {kubernetes: [{groups: [""], resources: [configmaps], verbs: [create]}]}}
+---
+`, 1))},
+	}
+	suite, err := policytest.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := suite.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(cases, "\n")
+	for _, result := range results {
+		if result.Line == 0 || !strings.Contains(lines[result.Line-1], "- name: "+result.Name) {
+			t.Errorf("%q stands in line %d", result.Name, result.Line)
+		}
+	}
+	if diff := cmp.Diff([]string{"default/forbid-nodes"}, suite.Untouched(results)); diff != "" {
+		t.Errorf("rules that no case touches (-want +got):\n%s", diff)
 	}
 }

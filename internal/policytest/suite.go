@@ -17,8 +17,11 @@ const File = "cases.yaml"
 type Suite struct {
 	folder   fs.FS
 	test     Test
+	policies *policies
 	snapshot *policystore.Snapshot
 	sessions map[string]*session
+	// lines of the cases in the file.
+	lines []int
 }
 
 // Load reads a folder and compiles its policies. It errs with everything that is wrong in the files; each error names
@@ -39,6 +42,7 @@ func Load(folder fs.FS) (*Suite, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.policies, s.lines = read, linesOf(folder)
 	for i := range s.test.Spec.Sessions {
 		if err := read.label(&s.test.Spec.Sessions[i]); err != nil {
 			return nil, fmt.Errorf("%s: spec.sessions[%d].%w", File, i, err)
@@ -109,14 +113,38 @@ func (s *Suite) check() []error {
 // Result is what became of one case.
 type Result struct {
 	Name string
+	// Line of the case in the file, from 1; 0 when the file does not tell.
+	Line int
 	// Proves lists the requirements that the case proves when it passes.
 	Proves []string
 	// Decisions are the answers given: the one to the operation and, where the case wants it, the one to it sent again.
 	// Empty when the operation cannot be read.
 	Decisions []policy.Decision
-	// Differences between the wanted and the given answer, one per line. Empty: the case passes.
-	Differences []string
+	// Differences between the wanted and the given answers. Empty, without Err: the case passes.
+	Differences []Difference
+	// Because says what was decided about and why the answers that differ are as they are, one reason per line.
+	Because []string
+	// Err tells that the operation cannot be read.
+	Err error
 }
+
+// Passed tells whether every answer is as wanted.
+func (r *Result) Passed() bool { return r.Err == nil && len(r.Differences) == 0 }
+
+// Difference is one field of an answer that is not as wanted.
+type Difference struct {
+	// Field of want, as in "class"; of wantAgain behind "again: ".
+	Field string
+	// Want and Got in words.
+	Want, Got string
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: want %s, got %s", d.Field, d.Want, d.Got)
+}
+
+// Name of the test, as its metadata says; may be empty.
+func (s *Suite) Name() string { return s.test.Metadata.Name }
 
 // Run decides every case, in the order of the file. It errs when an operation cannot be read; the error names the case
 // and the field.
@@ -126,8 +154,12 @@ func (s *Suite) Run() ([]Result, error) {
 	for i := range s.test.Spec.Cases {
 		c := &s.test.Spec.Cases[i]
 		result := Result{Name: c.Name, Proves: c.Proves}
+		if i < len(s.lines) {
+			result.Line = s.lines[i]
+		}
 		if err := s.run(c, &result); err != nil {
-			problems = append(problems, fmt.Errorf("%s: spec.cases[%d] (%s): %w", File, i, c.Name, err))
+			result.Err = fmt.Errorf("%s: spec.cases[%d] (%s): %w", File, i, c.Name, err)
+			problems = append(problems, result.Err)
 		}
 		results = append(results, result)
 	}
@@ -173,8 +205,15 @@ func (s *Suite) decide(want *Want, prefix string, view *policy.SessionView, aske
 		completeGrant(&shown, chosen, asked)
 	}
 	result.Decisions = append(result.Decisions, shown)
-	for _, difference := range want.compare(&shown, &asked.operation) {
-		result.Differences = append(result.Differences, prefix+difference)
+	differences := want.compare(&shown, &asked.operation)
+	for _, difference := range differences {
+		difference.Field = prefix + difference.Field
+		result.Differences = append(result.Differences, difference)
+	}
+	if len(differences) > 0 {
+		for _, reason := range append(explain(&shown, &asked.operation), s.absences(want, &shown)...) {
+			result.Because = append(result.Because, prefix+reason)
+		}
 	}
 	settle(&decision, view, &asked.operation, now)
 }

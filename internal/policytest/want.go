@@ -27,8 +27,8 @@ func (w *Want) check() []string {
 	return problems
 }
 
-// compare says how the answer differs from the wanted one, field by field, and then why it is what it is.
-func (w *Want) compare(d *policy.Decision, op *policy.Operation) []string {
+// compare says how the answer differs from the wanted one, field by field.
+func (w *Want) compare(d *policy.Decision, op *policy.Operation) []Difference {
 	c := &comparison{}
 	c.equal("class", w.Class, d.Class.String())
 	c.equal("verdict", string(w.Verdict), string(d.Verdict))
@@ -60,17 +60,14 @@ func (w *Want) compare(d *policy.Decision, op *policy.Operation) []string {
 	} else if w.Next != "" || len(w.Detail) > 0 {
 		c.add("next", "a message", "none, because the operation is allowed")
 	}
-	if len(c.lines) > 0 {
-		c.explain(d, op)
-	}
-	return c.lines
+	return c.differences
 }
 
-// comparison gathers the lines that differ.
-type comparison struct{ lines []string }
+// comparison gathers the fields that differ.
+type comparison struct{ differences []Difference }
 
 func (c *comparison) add(field, want, got string) {
-	c.lines = append(c.lines, fmt.Sprintf("%s: want %s, got %s", field, want, got))
+	c.differences = append(c.differences, Difference{Field: field, Want: want, Got: got})
 }
 
 func (c *comparison) equal(field, want, got string) {
@@ -100,7 +97,7 @@ func (c *comparison) requirements(want []string, requirements []policy.Requireme
 	extra := false
 	for _, r := range requirements {
 		got = append(got, r.Name)
-		short := r.Name[strings.LastIndex(r.Name, "/")+1:]
+		short := shortName(r.Name)
 		i := slices.IndexFunc(missing, func(name string) bool { return name == r.Name || name == short })
 		if i < 0 {
 			extra = true
@@ -136,31 +133,6 @@ func (c *comparison) wouldBe(want *WantWouldBe, rules []policy.WouldBe) {
 	wanted := slices.Sorted(slices.Values(want.Rules))
 	if slices.Sort(names); !slices.Equal(wanted, names) {
 		c.add("wouldBe.rules", "exactly "+list(wanted), list(names))
-	}
-}
-
-// explain appends what was decided about and every reason for the class, so that a reader need not run anything to see
-// why.
-func (c *comparison) explain(d *policy.Decision, op *policy.Operation) {
-	t := &op.Target
-	if op.Tool != "" {
-		c.lines = append(c.lines, fmt.Sprintf("the operation is a call of %s, verb %s, stage %s, capability %s", op.Tool, op.Verb, op.Stage, op.Capability))
-	} else {
-		c.lines = append(c.lines, fmt.Sprintf("the operation is %s %s of group %q, %s, origin %s", op.Verb, t.ResourcePath(), t.Group, t.Path(), t.Origin))
-	}
-	for _, detail := range d.Details {
-		line := "because " + detail.Code
-		if detail.Fact != "" {
-			line += " is " + detail.Presence.String()
-		}
-		line += ", so " + detail.Class.String()
-		if detail.Rule != "" {
-			line += " (" + detail.Rule + ")"
-		}
-		if detail.Why != "" {
-			line += ": " + detail.Why
-		}
-		c.lines = append(c.lines, line)
 	}
 }
 

@@ -123,8 +123,8 @@ func TestTheWorkedExampleHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, result := range results {
-		if len(result.Differences) > 0 {
-			t.Errorf("%s: %s", result.Name, strings.Join(result.Differences, "\n"))
+		if !result.Passed() {
+			t.Errorf("%s: %v\n%s", result.Name, result.Differences, strings.Join(result.Because, "\n"))
 		}
 	}
 }
