@@ -11,7 +11,7 @@
 //
 // In the rule language of Step Beyond a selector is structured and indexed: the capability is the API group, the tool
 // the resource, the target prefix a name with a wildcard. Cost, reversibility and confidence are content of the object,
-// which only CEL reads. A rule that permits (AUTO, AUTO_WITH_DISCLOSURE) is a catalogue entry, one that tightens (ASK,
+// which only a rule's expression reads. A rule that permits (AUTO, AUTO_WITH_DISCLOSURE) is a catalogue entry, one that tightens (ASK,
 // FORBIDDEN) a rule, and the four fixed rules are floors of facts.
 //
 // Cedar is asked twice: with every conjunct in the condition, in the order and over the input that the other languages

@@ -79,7 +79,7 @@ func TestMatchingAThousandRulesAllocatesNothingAndEvaluatesNoExpression(t *testi
 					}
 				})
 			}
-			// What a rule's expression sees is made on the heap, so an evaluation would show here as well.
+			// Every expression is true of the object, so an evaluation would show in the class.
 			if got, want := allocations(with), allocations(without); got != want {
 				t.Errorf("a decision under 1,000 rules allocates %v times, without them %v times", got, want)
 			}
