@@ -45,6 +45,7 @@ func (e *Engine) WidthBounds(sessionNamespace, targetNamespace string) WidthBoun
 	known := e.Governs(sessionNamespace) && (!governed || e.Governs(targetNamespace))
 	for _, layer := range e.layers(sessionNamespace, targetNamespace) {
 		a := &layer.approvals
+		known = known && (a.WidestScope == "" || !a.WidestScope.WiderThan(ScopeTimeBoxed))
 		if a.WidestScope != "" && (b.Widest == "" || b.Widest.WiderThan(a.WidestScope)) {
 			b.Widest, b.WidestBy = a.WidestScope, layer.id
 		}
@@ -55,7 +56,7 @@ func (e *Engine) WidthBounds(sessionNamespace, targetNamespace string) WidthBoun
 			b.Uses, b.UsesBy = joined, layer.id
 		}
 	}
-	if !known || b.Widest.rank() > ScopeTimeBoxed.rank() || b.Seconds < 1 || b.Uses < 1 {
+	if !known || b.Widest == "" || b.Seconds < 1 || b.Uses < 1 {
 		b.Widest = ScopeExact
 	}
 	return b

@@ -113,7 +113,7 @@ func (w *width) sentence(g *v1alpha1.PermissionGrant) string {
 	if !w.wide {
 		return ""
 	}
-	text := fmt.Sprintf("%s, %d uses, within %s", displayTarget(&g.Spec.Request.Operation, w), w.uses, w.within)
+	text := fmt.Sprintf("%s, within %s", displayTarget(&g.Spec.Request.Operation, w), w.within)
 	for i, command := range w.commands {
 		if i == maxCommandsShown {
 			return text + fmt.Sprintf(", and %d more commands", len(w.commands)-i)
