@@ -11,19 +11,6 @@ const (
 	SessionUserRefuse SessionUserApproval = "Refuse"
 )
 
-// ScopeType is the width of an approval, from narrow to wide. Exact: the one operation asked about, once. Session: the same
-// verb on the same object, while the session and its epoch last. TimeBoxed: the same for a time, if the approver likes also
-// on objects and with commands that match a pattern.
-// +kubebuilder:validation:Enum=Exact;Session;TimeBoxed
-type ScopeType string
-
-// Scopes, from narrow to wide.
-const (
-	ScopeExact     ScopeType = "Exact"
-	ScopeSession   ScopeType = "Session"
-	ScopeTimeBoxed ScopeType = "TimeBoxed"
-)
-
 // Approvals says what a question needs and how long it lives. Values of several policies join to the strictest.
 type Approvals struct {
 	// decideWithinSeconds bounds the wait for an answer; then the question expires, which never approves. Between 1

@@ -164,6 +164,19 @@ type GrantDecision struct {
 	PolicyIdentity string `json:"policyIdentity,omitempty"`
 }
 
+// ScopeType is the width of an approval, from narrow to wide. Exact: the one operation asked about, once. Session: the same
+// verb on the same object, while the session and its epoch last. TimeBoxed: the same for a time, if the approver likes also
+// on objects and with commands that match a pattern.
+// +kubebuilder:validation:Enum=Exact;Session;TimeBoxed
+type ScopeType string
+
+// Scopes, from narrow to wide.
+const (
+	ScopeExact     ScopeType = "Exact"
+	ScopeSession   ScopeType = "Session"
+	ScopeTimeBoxed ScopeType = "TimeBoxed"
+)
+
 // GrantScope is how wide an approval is. Whatever the width, an approval covers only operations of the question's session,
 // requester, epoch, stage, verb, kind, namespace and manner that need a grant for no other reason, and no other approvers,
 // than the question (requirement G-2); and never more than the policy lets an approver choose. Where several people have to

@@ -9,8 +9,8 @@ package v1alpha1
 // with apply.
 //
 // ScopeMatch are patterns. A * stands for any run of characters, also an empty one; everything else for itself; the whole
-// name or command must match. In a command a * stays within its word and stands for nothing that holds two dots in a row,
-// so that it reaches no further argument and no folder above.
+// name or command must match. In a command a * stays within its word, and a word with a * matches nothing that holds two
+// dots in a row: so it reaches no further argument and, in a path, no folder above.
 type ScopeMatchApplyConfiguration struct {
 	// name is a pattern of object names: lower-case letters, digits, - and . with at least one of them before the first *.
 	// Omitted: the name in the question.
