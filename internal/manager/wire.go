@@ -43,6 +43,10 @@ type parts struct {
 
 // wire makes every part and registers it with the manager.
 func wire(ctx context.Context, mgr ctrl.Manager, options Options, keeper *rotation.Keeper, ending *drain) error {
+	notifier, err := newNotifier(options)
+	if err != nil {
+		return err
+	}
 	direct, err := client.NewWithWatch(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
@@ -58,7 +62,7 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, keeper *rotati
 	}
 	key := keeper.Current().Installation.DigestKey
 	p := &parts{
-		mgr: mgr, keeper: keeper, ending: ending, direct: direct, guard: guard,
+		mgr: mgr, keeper: keeper, ending: ending, direct: direct, guard: guard, notifier: notifier,
 		store:    &policystore.Store{Reader: mgr.GetClient()},
 		sessions: &identity.Resolver{Cached: mgr.GetClient(), Live: mgr.GetAPIReader()},
 		stamper:  stamp.Stamper{Key: key[:]},
@@ -67,9 +71,6 @@ func wire(ctx context.Context, mgr ctrl.Manager, options Options, keeper *rotati
 	p.protocol = &grant.Protocol{
 		Client: direct, Live: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper(),
 		Key: key, Now: time.Now,
-	}
-	if p.notifier, err = newNotifier(options); err != nil {
-		return err
 	}
 	onboarding, err := p.onboarding()
 	if err != nil {

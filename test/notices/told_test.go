@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/testing/cluster"
+	"stepbeyond.dev/stepbeyond/internal/testing/env"
 )
 
 // Proves G-3, G-7, K-4: however often an agent asks, an approver is told once, and what they are told to type approves.
@@ -237,6 +240,36 @@ func TestAQuestionThatExpiresSoonSaysSo(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int{g.Name: 1}, bot.questions(t, expiringType, h.Namespace)); diff != "" {
 		t.Errorf("warned (-want +got):\n%s", diff)
+	}
+}
+
+// A configuration that is not understood is not half used, and says where it is wrong.
+func TestAWrongConfigurationKeepsTheManagerFromStarting(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	const text = "apiVersion: config.stepbeyond.dev/v1alpha1\nkind: ManagerConfig\nnotifications: [{name: bot, url: https://bot.acme.example}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wrong, err := world.Env.NewManager(t.Context(), env.ManagerOptions{Name: "wrong", Args: []string{"--config=" + file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := wrong.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := wrong.WaitReady(t.Context(), waitAtMost); err == nil {
+		t.Fatal("the manager is ready")
+	}
+	if wrong.Running() {
+		t.Error("the manager goes on")
+		_ = wrong.Stop()
+	}
+	log, err := os.ReadFile(wrong.Logs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `unknown field \"notifications[0].url\"`; !strings.Contains(string(log), want) {
+		t.Errorf("the log does not say %s:\n%s", want, log)
 	}
 }
 
