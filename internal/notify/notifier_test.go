@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,8 @@ import (
 // question is a Subject in memory.
 type question struct {
 	id, group string
-	// answered from the start or by a test.
+
+	mu       sync.Mutex
 	answered bool
 	// unreadable and unmarkable are how many more calls fail.
 	unreadable, unmarkable int
@@ -29,7 +31,15 @@ type question struct {
 func (q *question) ID() string    { return q.id }
 func (q *question) Group() string { return q.group }
 
+func (q *question) answer() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.answered = true
+}
+
 func (q *question) Look(context.Context, string) (Item, bool, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.unreadable > 0 {
 		q.unreadable--
 		return Item{}, false, errors.New("no API server")
@@ -38,6 +48,8 @@ func (q *question) Look(context.Context, string) (Item, bool, error) {
 }
 
 func (q *question) Told(_ context.Context, _ string, at time.Time) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.unmarkable > 0 {
 		q.unmarkable--
 		return errors.New("no API server")
@@ -46,11 +58,15 @@ func (q *question) Told(_ context.Context, _ string, at time.Time) error {
 	return nil
 }
 
+var errRefused = errors.New("refused")
+
 // world is a notifier with one endpoint in a bubble of testing/synctest.
 type world struct {
 	*Notifier
 	t     *testing.T
 	start time.Time
+
+	mu sync.Mutex
 	// fails is how many more deliveries fail.
 	fails int
 	why   error
@@ -59,13 +75,15 @@ type world struct {
 }
 
 func start(t *testing.T, window int32, most int) *world {
-	w := &world{t: t, start: time.Now(), why: errors.New("refused")}
+	w := &world{t: t, start: time.Now()}
 	config := &managerconfig.ManagerConfig{Notifications: []managerconfig.Notification{{
 		Name: "bot", Type: managerconfig.SignedHTTP, Events: managerconfig.Events(), MergeWindowSeconds: &window,
 	}}}
 	w.Notifier = New(config, Secrets{}, NewMetrics(), time.Now)
 	w.endpoints[0].most = most
 	w.endpoints[0].send = func(_ context.Context, m *message) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if w.fails > 0 {
 			w.fails--
 			return w.why
@@ -95,8 +113,23 @@ func (w *world) after(d time.Duration) {
 	synctest.Wait()
 }
 
+// failing has the next deliveries fail.
+func (w *world) failing(times int, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fails, w.why = times, why
+}
+
+func (w *world) left() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fails
+}
+
 func (w *world) expect(sent ...string) {
 	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if diff := cmp.Diff(sent, w.sent); diff != "" {
 		w.t.Errorf("messages (-want +got):\n%s", diff)
 	}
@@ -173,7 +206,7 @@ func TestWhatIsAnsweredBeforeItIsToldIsNotTold(t *testing.T) {
 		a, b := &question{id: "a", group: "s"}, &question{id: "b", group: "s"}
 		w.tell(a)
 		w.tell(b)
-		a.answered = true
+		a.answer()
 		w.after(5 * time.Minute)
 		w.expect("2s s: b")
 		if n := w.endpoints[0].queue.waits(); n != 0 {
@@ -185,15 +218,15 @@ func TestWhatIsAnsweredBeforeItIsToldIsNotTold(t *testing.T) {
 func TestADeliveryIsTriedAgainWithLongerWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, 0, 25)
-		w.fails = 12
+		w.failing(12, errRefused)
 		q := &question{id: "a", group: "s"}
 		w.tell(q)
 		w.after(900 * time.Millisecond)
-		if w.fails != 11 {
-			t.Errorf("%d tries within a second, want the first alone", 12-w.fails)
+		if w.left() != 11 {
+			t.Errorf("%d tries within a second, want the first alone", 12-w.left())
 		}
 		w.after(59 * time.Second)
-		if tries := 12 - w.fails; tries < 4 || tries > 7 {
+		if tries := 12 - w.left(); tries < 4 || tries > 7 {
 			t.Errorf("%d tries within a minute, want 4 to 7", tries)
 		}
 		w.after(2 * time.Hour)
@@ -232,7 +265,7 @@ func TestWaitsGrowToABoundAndDiffer(t *testing.T) {
 func TestAnEndpointThatAsksForAWaitGetsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, 0, 25)
-		w.fails, w.why = 1, &refusal{status: "429", wait: 30 * time.Minute}
+		w.failing(1, &refusal{status: "429", wait: 30 * time.Minute})
 		w.tell(&question{id: "a", group: "s"})
 		w.after(time.Hour)
 		w.expect("30m0s s: a")
@@ -243,7 +276,7 @@ func TestAnEndpointThatAsksForAWaitGetsIt(t *testing.T) {
 func TestAMessageThatFailsHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, 0, 25)
-		w.fails = 1
+		w.failing(1, errRefused)
 		w.tell(&question{id: "a", group: "s"})
 		w.after(time.Millisecond)
 		w.tell(&question{id: "x", group: "other"})
@@ -284,7 +317,7 @@ func TestAQuestionThatCannotBeReadIsLookedAtAgain(t *testing.T) {
 func TestAFullQueueSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, 3600, 1)
-		w.fails = 1 << 30
+		w.failing(1<<30, errRefused)
 		for i := range maxQueued {
 			if !w.tell(&question{id: fmt.Sprint(i), group: "s"}) {
 				t.Fatalf("no room for question %d", i)
@@ -308,7 +341,7 @@ func TestAFullQueueSaysSo(t *testing.T) {
 func TestWhatWaitsADayIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := start(t, 0, 25)
-		w.fails = 1 << 30
+		w.failing(1<<30, errRefused)
 		w.tell(&question{id: "a", group: "s"})
 		w.after(25 * time.Hour)
 		if n := w.endpoints[0].queue.waits(); n != 0 {
