@@ -95,7 +95,7 @@ func checkGrantChange(g, old *v1alpha1.PermissionGrant) field.ErrorList {
 // identities never come here.
 func (r *objectReview) mayAnswer(ctx context.Context, path *field.Path, g *v1alpha1.PermissionGrant) (field.ErrorList, *policy.Decision, error) {
 	if !r.caller.HasCredential() {
-		if found, refused, err := r.mayBeCarried(ctx, path); err != nil || refused != nil || len(found) > 0 {
+		if found, refused, err := r.mayBeCarried(ctx, path, g); err != nil || refused != nil || len(found) > 0 {
 			return found, refused, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/identity"
 	"stepbeyond.dev/stepbeyond/policy"
@@ -22,8 +23,9 @@ const (
 
 // mayBeCarried lets an answer without a credential of its author pass when a relay carries it. An impersonated identity
 // looks like its owner in everything but the credential, and admission never sees who impersonates. So a relay names
-// itself in an extra key that RBAC guards, the platform team has listed it, and it may speak for this very person.
-func (r *objectReview) mayBeCarried(ctx context.Context, path *field.Path) (field.ErrorList, *policy.Decision, error) {
+// itself in an extra key that RBAC guards, the platform team has listed it, it may speak for this very person, and the agent
+// that asks may not name it.
+func (r *objectReview) mayBeCarried(ctx context.Context, path *field.Path, g *v1alpha1.PermissionGrant) (field.ErrorList, *policy.Decision, error) {
 	relay := r.caller.Relay()
 	if relay == "" {
 		refused := policy.Refuse(0, policy.ReasonCredentialUnbound, "")
@@ -42,27 +44,40 @@ func (r *objectReview) mayBeCarried(ctx context.Context, path *field.Path) (fiel
 	case strings.HasPrefix(r.caller.Username, "system:"):
 		return forbidden("a relay carries answers of people only")
 	}
-	speaks, err := r.maySpeakFor(ctx, enforcement.ServiceAccount{Namespace: namespace, Name: name})
-	if err != nil {
+	account := enforcement.ServiceAccount{Namespace: namespace, Name: name}
+	if speaks, err := r.impersonates(ctx, account.Username(), users, r.caller.Username); err != nil {
 		return nil, nil, err
-	}
-	if !speaks {
+	} else if !speaks {
 		return forbidden("ServiceAccount %s/%s may not impersonate this person; the platform team names the people of a relay in its ClusterRole", namespace, name)
+	}
+	// Who may name the relay could have sent this itself: of the agent that asks, its own approval.
+	if forged, err := r.impersonates(ctx, g.Spec.Request.Requester.Username, relays, relay); err != nil {
+		return nil, nil, err
+	} else if forged {
+		return forbidden("the agent that asks may impersonate the relay, so a carried answer proves nothing; answer with your own credential, and take impersonate from the agent's role")
 	}
 	return nil, nil, nil
 }
 
-// maySpeakFor asks whether RBAC lets the relay impersonate the caller, in either way that the API server knows.
-func (r *objectReview) maySpeakFor(ctx context.Context, relay enforcement.ServiceAccount) (bool, error) {
-	for _, way := range []authorizationv1.ResourceAttributes{
-		{Verb: verbImpersonatePerson, Group: authenticationv1.GroupName, Resource: "users"},
-		{Verb: verbImpersonate, Resource: "users"},
-	} {
-		way.Name = r.caller.Username
-		allowed, err := r.access(ctx, authorizationv1.SubjectAccessReviewSpec{
-			ResourceAttributes: &way, User: relay.Username(),
-			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + relay.Namespace, "system:authenticated"},
-		})
+// What can be impersonated, as constrained impersonation asks for it; the whole way has users in the core group.
+var (
+	users  = authorizationv1.ResourceAttributes{Group: authenticationv1.GroupName, Resource: "users"}
+	relays = authorizationv1.ResourceAttributes{Group: authenticationv1.GroupName, Resource: "userextras", Subresource: v1alpha1.ExtraRelay}
+)
+
+// impersonates asks whether RBAC lets somebody impersonate a name, in either way that the API server knows.
+func (r *objectReview) impersonates(ctx context.Context, username string, what authorizationv1.ResourceAttributes, name string) (bool, error) {
+	groups := []string{"system:authenticated"}
+	if namespace, _, ok := (identity.Caller{UserInfo: authenticationv1.UserInfo{Username: username}}).ServiceAccount(); ok {
+		groups = append(groups, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	}
+	for _, verb := range []string{verbImpersonatePerson, verbImpersonate} {
+		way := what
+		way.Verb, way.Name = verb, name
+		if verb == verbImpersonate && what == users {
+			way.Group = ""
+		}
+		allowed, err := r.access(ctx, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &way, User: username, Groups: groups})
 		if err != nil || allowed {
 			return allowed, err
 		}

@@ -37,6 +37,8 @@ func TestARelayCarriesAnswersOfThePeopleItMaySpeakFor(t *testing.T) {
 			first + "the relay that carries this answer is not known; the platform team lists it in spec.answerRelays of a ClusterAgentPolicy, or answer with your own credential", ""},
 		{"a relay in a governed namespace", carried("ben@acme.example", inside), verbs{inside + " impersonate": true},
 			first + "ServiceAccount checkout/relay is governed and carries nobody's answers; run the relay in a namespace that is not governed", ""},
+		{"a relay that the agent which asks may name", carried("ben@acme.example", chat), verbs{chat + " impersonate:user-info": true, "system:serviceaccount:checkout:agent impersonate": true},
+			first + "the agent that asks may impersonate the relay, so a carried answer proves nothing; answer with your own credential, and take impersonate from the agent's role", ""},
 		{"a relay of a ServiceAccount", carried("system:serviceaccount:ci:bot", chat), constrained, first + "a relay carries answers of people only", ""},
 		{"a relay of the requester", carried("system:serviceaccount:checkout:agent", chat), constrained, "403 Forbidden", ""},
 		{"a relay of the session's user, where another person is wanted", carried("dora@acme.example", chat), constrained,

@@ -62,17 +62,8 @@ type asked struct {
 	manner string
 	// target is the object that an effect would be seen on.
 	target target
-	// told is what a question tells beside the change; nil before the first was about to be opened.
+	// told is what a question tells beside the change; nil until one is about to be opened.
 	told *consequence.Told
-}
-
-// consequences are looked at when a question is about to be opened, and once for all tries of one review.
-func (a *asked) consequences(ctx context.Context, live client.Reader) consequence.Told {
-	if a.told == nil {
-		told := consequence.Of(ctx, live, &a.Request, a.target.object, a.exact.Lines)
-		a.told = &told
-	}
-	return *a.told
 }
 
 // Answer finds the newest question about the exact operation and answers with it: it reserves a use, opens a question, or

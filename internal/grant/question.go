@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/internal/consequence"
 	"stepbeyond.dev/stepbeyond/policy"
 	"stepbeyond.dev/stepbeyond/policy/kube"
 )
@@ -44,6 +45,9 @@ const openWithin = 5 * time.Second
 // open creates the next question, unless the session or the namespace has as many open ones as it may. Its name is made
 // from the digest, so two replicas that ask at once create one object; the one that comes second answers anew.
 func (p *Protocol) open(ctx context.Context, a *asked, newest *v1alpha1.PermissionGrant, questions []*v1alpha1.PermissionGrant, decision policy.Decision) (policy.Decision, bool, error) {
+	if refused, err := p.lookAround(ctx, a, &decision); err != nil || refused != nil {
+		return orZero(refused), false, err
+	}
 	done, err := p.opening.take(ctx, a.Resolved.View.UID)
 	if err != nil {
 		return policy.Decision{}, false, err
@@ -61,11 +65,9 @@ func (p *Protocol) open(ctx context.Context, a *asked, newest *v1alpha1.Permissi
 	if len(questions) > 0 {
 		number = questions[len(questions)-1].Spec.Request.Question + 1
 	}
-	g := p.newGrant(a, &decision, number)
-	told := a.consequences(ctx, p.Live)
-	g.Spec.Request.Effects, g.Spec.Request.Undo = told.Effects, told.Undo
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), openWithin)
 	defer cancel()
+	g := p.newGrant(a, &decision, number)
 	pass(StepAsking, g)
 	if err := p.Client.Create(ctx, g); apierrors.IsAlreadyExists(err) {
 		return policy.Decision{}, true, nil
@@ -81,6 +83,27 @@ func (p *Protocol) open(ctx context.Context, a *asked, newest *v1alpha1.Permissi
 		return tooMany(a, &decision, full), false, nil
 	}
 	return p.asNewQuestion(a, g, newest, others, decision), false, nil
+}
+
+// lookAround looks at the consequences before the session's turn, so that questions asked at once wait for one another no
+// longer than to be counted. Where there is no room for a question, which is counted again in the turn, nothing is looked
+// at: a loop of refusals stays cheap.
+func (p *Protocol) lookAround(ctx context.Context, a *asked, decision *policy.Decision) (refused *policy.Decision, err error) {
+	if a.told != nil {
+		return nil, nil
+	}
+	others, beside, err := p.ofNamespace(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	_, pending := p.split(a, others)
+	if full := beside.full(&decision.Approvals, pending); full != nil {
+		refusal := tooMany(a, decision, full)
+		return &refusal, nil
+	}
+	told := consequence.Of(ctx, p.Live, &a.Request, a.target.object, a.exact.Lines)
+	a.told = &told
+	return nil, nil
 }
 
 func tooMany(a *asked, decision *policy.Decision, full *policy.GrantRef) policy.Decision {
@@ -265,7 +288,7 @@ func (p *Protocol) newGrant(a *asked, decision *policy.Decision, number int32) *
 			Target: targetOf(&a.Operation), Summary: kube.Summary(a.Operation.Verb, a.Operation.Target),
 			Command: a.exact.Command, Manner: a.manner,
 		},
-		Projection: a.exact.Dropped, Change: a.exact.Lines,
+		Projection: a.exact.Dropped, Change: a.exact.Lines, Effects: a.told.Effects, Undo: a.told.Undo,
 		Facts: factsOf(decision.Details), Rules: rulesOf(decision.Details), Requirements: requirementsOf(decision.Approvals.Requirements),
 		MaxUses: 1, DecideByTime: metav1.NewTime(now.Add(time.Duration(decideWithin) * time.Second).Truncate(time.Second)), UseWithinSeconds: useWithin,
 	}
