@@ -18,8 +18,8 @@ approved, and the exit code is 3.
 
 An approval is for exactly what was asked, once, unless you make it wider: --session for the same object as long as the
 session lasts, --for for a time. With --for, --match and --command widen it to other names and commands; what a pattern
-matches now is shown first, as far as you may list it. The policy bounds how wide an answer may be, and no width covers what
-is asked for another reason, or what is forbidden.`
+matches now is shown first, as far as you may list it. In a command, * stays within its word and reaches no folder above.
+The policy bounds how wide an answer may be, and no width covers what is asked for another reason, or what is forbidden.`
 
 const approveExamples = `  # Look, then approve exactly this, once
   kubectl stepbeyond approve pg-7k2mq4xdva -n checkout --reason "Snapshot checked."
@@ -87,7 +87,7 @@ func Approve(f *factory.Factory) *cobra.Command {
 	flags.DurationVar(&o.duration, "for", 0, "for a time, as in 30m; whole seconds, at most 168h and what the policy allows")
 	flags.Int32Var(&o.uses, "uses", 0, "with --session or --for: how many operations, at most 100 and what the policy allows; what it allows without")
 	flags.StringVar(&o.match, "match", "", "with --for: a pattern of names, * for anything behind a beginning, as in 'web-*'")
-	flags.StringArrayVar(&o.commands, "command", nil, "with --for, of an exec: a pattern of command lines; may be given several times")
+	flags.StringArrayVar(&o.commands, "command", nil, "with --for, of an exec: a pattern of its words, * within a word, as in 'cat /etc/nginx/*'; may be given several times")
 	flags.StringVar(&o.reason, "reason", "", "why, for the record; at most 240 characters")
 	flags.StringVar(&o.digest, "digest", "", "the digest that you were shown elsewhere; another question is not approved")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")

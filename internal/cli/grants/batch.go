@@ -12,7 +12,6 @@ import (
 	"stepbeyond.dev/stepbeyond/internal/cli/exit"
 	"stepbeyond.dev/stepbeyond/internal/cli/table"
 	"stepbeyond.dev/stepbeyond/internal/cli/terminal"
-	"stepbeyond.dev/stepbeyond/internal/screen"
 )
 
 // Lines of a section in the summary before an answer.
@@ -80,7 +79,7 @@ func (b *batch) width() string {
 func (b *batch) summary(g *v1alpha1.PermissionGrant) string {
 	request := &g.Spec.Request
 	p := &page{paint: b.paint}
-	p.line("%s", b.paint.Text(terminal.Bold, screen.Line(request.Operation.Summary, maxLine)))
+	p.title("", request.Operation.Summary)
 	p.matter(request, maxSummary)
 	p.section("why ask", reasons(request)...)
 	if said := g.Spec.RequesterComment; said != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,8 @@ import (
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/cli/factory"
+	"stepbeyond.dev/stepbeyond/internal/grant"
+	"stepbeyond.dev/stepbeyond/policy"
 )
 
 // How much is told of what a pattern matches, and how many objects are looked at.
@@ -36,7 +39,7 @@ func (d *desk) matchesNow(ctx context.Context, g *v1alpha1.PermissionGrant, patt
 	}
 	var found []string
 	for _, name := range names {
-		if matches(pattern, name) {
+		if policy.MatchName(pattern, name) {
 			found = append(found, screened(name))
 		}
 	}
@@ -86,8 +89,7 @@ func namesOf(ctx context.Context, f *factory.Factory, t *v1alpha1.GrantTarget) (
 	}
 }
 
-// twins are the other waiting questions that a wide answer would also answer, as far as the questions themselves tell;
-// Step Beyond decides.
+// twins are the other waiting questions that a wide answer would also answer, under the policies of now.
 func (d *desk) twins(ctx context.Context, g *v1alpha1.PermissionGrant, scope *v1alpha1.GrantScope) ([]string, error) {
 	found, err := list(ctx, d.client, client.InNamespace(g.Namespace), client.MatchingLabels{v1alpha1.LabelSession: g.Spec.Request.Session.Name}, undecided())
 	if err != nil {
@@ -95,71 +97,24 @@ func (d *desk) twins(ctx context.Context, g *v1alpha1.PermissionGrant, scope *v1
 	}
 	var names []string
 	for i := range found.Items {
-		if other := &found.Items[i]; other.UID != g.UID && pendingAt(other, d.now) && covers(g, scope, other) {
+		if other := &found.Items[i]; other.UID != g.UID && pendingAt(other, d.now) && covers(g, scope, other, d.now) {
 			names = append(names, other.Name)
 		}
 	}
 	return names, nil
 }
 
-// covers tells whether a wide answer to g is one to other too: the same session, epoch, caller, stage and kind of
-// operation, a name and a command that match, and nothing that other is asked for beyond what g is.
-func covers(g *v1alpha1.PermissionGrant, scope *v1alpha1.GrantScope, other *v1alpha1.PermissionGrant) bool {
-	a, b := &g.Spec.Request, &other.Spec.Request
-	at, to := a.Operation.Target, b.Operation.Target
-	name := at.Name
-	at.Name, to.Name, at.UID, to.UID = "", "", "", ""
-	if a.Session != b.Session || a.Requester.Username != b.Requester.Username || a.Stage != b.Stage || a.Operation.Verb != b.Operation.Verb || at != to {
-		return false
+// covers asks the engine whether a wide answer to one question would be one to the other too, under the same policies.
+func covers(g *v1alpha1.PermissionGrant, scope *v1alpha1.GrantScope, other *v1alpha1.PermissionGrant, now time.Time) bool {
+	const anyIdentity = "the policies of now"
+	asked := grant.AskedOf(&g.Spec.Request)
+	answer := policy.Grant{
+		Name: g.Name, State: policy.GrantApproved, Stage: asked.Stage, Requester: asked.Requester, SessionUID: asked.SessionUID, Epoch: asked.Epoch,
+		Expiration: now.Add(time.Second), UsesLeft: 1, PolicyIdentity: anyIdentity, Width: &policy.Width{Asked: asked},
 	}
-	pattern, commands := name, []string(nil)
 	if m := scope.Match; m != nil {
-		commands = m.Commands
-		if m.Name != "" {
-			pattern = m.Name
-		}
+		answer.Width.Name, answer.Width.Commands = m.Name, m.Commands
 	}
-	if b.Operation.Target.Name == "" || !matches(pattern, b.Operation.Target.Name) {
-		return false
-	}
-	own, isExec := command(g)
-	line, _ := command(other)
-	if isExec && (len(commands) == 0 && line != own || len(commands) > 0 && !matchesAny(commands, line)) {
-		return false
-	}
-	return asksNoMore(a, b)
-}
-
-// asksNoMore tells that every reason and requirement of b is one of a too.
-func asksNoMore(a, b *v1alpha1.PermissionRequest) bool {
-	known := map[string]bool{}
-	for i := range a.Facts {
-		known["fact "+factName(&a.Facts[i])] = true
-	}
-	for i := range a.Rules {
-		known["rule "+a.Rules[i].Name+" "+a.Rules[i].Reason] = true
-	}
-	for i := range a.Requirements {
-		known["requirement "+requirementKey(&a.Requirements[i])] = true
-	}
-	for i := range b.Facts {
-		if !known["fact "+factName(&b.Facts[i])] {
-			return false
-		}
-	}
-	for i := range b.Rules {
-		if !known["rule "+b.Rules[i].Name+" "+b.Rules[i].Reason] {
-			return false
-		}
-	}
-	for i := range b.Requirements {
-		if !known["requirement "+requirementKey(&b.Requirements[i])] {
-			return false
-		}
-	}
-	return true
-}
-
-func requirementKey(r *v1alpha1.GrantRequirement) string {
-	return fmt.Sprintf("%s %d %q", r.Name, r.Required, r.ApproverGroups)
+	twin := grant.AskedOf(&other.Spec.Request)
+	return answer.Covers(&twin, anyIdentity, now)
 }

@@ -9,7 +9,6 @@ import (
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
 	"stepbeyond.dev/stepbeyond/internal/cli/factory"
-	"stepbeyond.dev/stepbeyond/internal/cli/terminal"
 	"stepbeyond.dev/stepbeyond/internal/grant"
 	"stepbeyond.dev/stepbeyond/internal/screen"
 )
@@ -60,7 +59,7 @@ func (v *view) explanation() string {
 	g, request := v.grant, &v.grant.Spec.Request
 	status := grant.Compute(g, v.now)
 	p := &page{paint: v.paint, most: maxShown}
-	p.line("%s  %s", moment(&g.CreationTimestamp), v.paint.Text(terminal.Bold, screen.Line(request.Operation.Summary, maxLine)))
+	p.title(moment(&g.CreationTimestamp)+"  ", request.Operation.Summary)
 	p.section("class", "ASK: needs a person's approval; no score, mode or model changes that")
 	p.section("because", reasons(request)...)
 	p.styled(stateStyle(status.State), "state", fmt.Sprintf("%s (%s): %s", status.State, status.Reason, conditionMessage(&status)))

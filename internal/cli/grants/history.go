@@ -83,6 +83,9 @@ func uses(g *v1alpha1.PermissionGrant) []string {
 	for i := range g.Status.Uses {
 		use := &g.Status.Uses[i]
 		line := fmt.Sprintf("%d: %s, begun %s, %d attempts", use.Index, use.Outcome, moment(&use.ReservedTime), len(use.Attempts))
+		if use.Name != "" {
+			line += ", on " + screened(use.Name)
+		}
 		if use.Effect != "" {
 			line += ": " + screen.Line(use.Effect, maxLine)
 		}

@@ -51,6 +51,17 @@ func (p *page) untrusted(name string, lines []string) {
 	p.section(name, shown...)
 }
 
+// title is what the page is about: the first line, which somebody else may have written.
+func (p *page) title(before, text string) {
+	const indent = "    "
+	for i, piece := range wrap(before+screen.Line(text, maxLine), table.Width-len(indent)) {
+		if i > 0 {
+			p.b.WriteString(indent)
+		}
+		p.line("%s", p.paint.Text(terminal.Bold, piece))
+	}
+}
+
 func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.b, format+"\n", args...) }
 
 // wrap cuts a line into pieces of at most width characters, behind a space where it has one. Nothing of it is lost.

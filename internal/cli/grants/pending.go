@@ -184,7 +184,7 @@ func row(g *v1alpha1.PermissionGrant, d *desk, left table.Cell, wide bool) table
 	}
 	var rules []string
 	for i := range request.Rules {
-		rules = append(rules, request.Rules[i].Name)
+		rules = append(rules, screened(request.Rules[i].Name))
 	}
 	return append(r, table.Cell{Text: screened(request.Requester.OnBehalfOf)}, table.Cell{Text: age(g, d.now)}, table.Cell{Text: strings.Join(rules, ", ")})
 }

@@ -51,7 +51,7 @@ func byEnd(a, b *v1alpha1.PermissionGrant) int {
 
 // ruleName is a rule without its policy, as a column shows it.
 func ruleName(rule *v1alpha1.GrantRule) string {
-	return rule.Name[strings.LastIndexByte(rule.Name, '/')+1:]
+	return screened(rule.Name[strings.LastIndexByte(rule.Name, '/')+1:])
 }
 
 // why is what made the operation a question, in a word or two: the fact that is feared most, or the deciding rule.

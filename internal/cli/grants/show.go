@@ -14,7 +14,6 @@ import (
 	"stepbeyond.dev/stepbeyond/internal/cli/span"
 	"stepbeyond.dev/stepbeyond/internal/cli/terminal"
 	"stepbeyond.dev/stepbeyond/internal/grant"
-	"stepbeyond.dev/stepbeyond/internal/screen"
 	"stepbeyond.dev/stepbeyond/policy"
 )
 
@@ -111,7 +110,7 @@ func (v *view) render() string {
 	status := grant.Compute(g, v.now)
 	p := &page{paint: v.paint, most: maxShown}
 	given, required := needed(g)
-	p.line("%s", v.paint.Text(terminal.Bold, screen.Line(request.Operation.Summary, maxLine)))
+	p.title("", request.Operation.Summary)
 	p.line("%s, %s, %d of %d\n", g.Name, v.paint.Text(stateStyle(status.State), string(status.State)), given, required)
 	p.matter(request, maxShown)
 	p.section("why ask", reasons(request)...)

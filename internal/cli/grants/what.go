@@ -46,19 +46,6 @@ func what(g *v1alpha1.PermissionGrant) string {
 	}
 }
 
-// command line of an exec; ok is false for everything else.
-func command(g *v1alpha1.PermissionGrant) (line string, ok bool) {
-	for _, change := range g.Spec.Request.Change {
-		if line, ok := strings.CutPrefix(change, lineCommand); ok {
-			return line, g.Spec.Request.Operation.Target.Subresource == subresourceExec
-		}
-	}
-	return "", false
-}
-
-// subresourceExec runs a command in a pod; the only operation that has command patterns.
-const subresourceExec = "exec"
-
 // displayTarget is the operation alone: "delete pvc/data-postgres-0". It is derived from the question and not read from
 // the status, which a wide answer changes.
 func displayTarget(g *v1alpha1.PermissionGrant) string {

@@ -1,10 +1,12 @@
 package grants
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
+	"stepbeyond.dev/stepbeyond/policy"
 )
 
 // Bounds of the schema; the policy's are the API server's to know.
@@ -76,46 +78,21 @@ func fits(scope *v1alpha1.GrantScope, asked []*v1alpha1.PermissionGrant) error {
 	if m == nil {
 		return nil
 	}
-	g := asked[0]
-	if name := g.Spec.Request.Operation.Target.Name; m.Name != "" && !matches(m.Name, name) {
+	operation := &asked[0].Spec.Request.Operation
+	if name := operation.Target.Name; m.Name != "" && !policy.MatchName(m.Name, name) {
 		return usage("--match: %q does not match %s, which the question is about", m.Name, screened(name))
 	}
-	line, isExec := command(g)
+	own := func(pattern string) bool { return policy.MatchCommand(pattern, operation.Command) }
 	switch {
-	case len(m.Commands) > 0 && !isExec:
-		return usage("--command has no meaning here: %s runs no command", displayTarget(g))
-	case len(m.Commands) > 0 && !matchesAny(m.Commands, line):
-		return usage("--command: no pattern matches %s, which the question is about", quoted(line))
+	case len(m.Commands) > 0 && operation.Target.Subresource != subresourceExec:
+		return usage("--command has no meaning here: %s runs no command", displayTarget(asked[0]))
+	case len(m.Commands) > 0 && len(operation.Command) == 0:
+		return usage("--command: the command of %s cannot be told word by word, so no pattern covers it", asked[0].Name)
+	case len(m.Commands) > 0 && !slices.ContainsFunc(m.Commands, own):
+		return usage("--command: no pattern matches %s, which the question is about", quoted(strings.Join(operation.Command, " ")))
 	}
 	return nil
 }
 
-func matchesAny(patterns []string, text string) bool {
-	for _, pattern := range patterns {
-		if matches(pattern, text) {
-			return true
-		}
-	}
-	return false
-}
-
-// matches tells whether a whole text matches a pattern, in which * stands for any run of characters.
-func matches(pattern, text string) bool {
-	pieces := strings.Split(pattern, "*")
-	last := len(pieces) - 1
-	if last == 0 {
-		return pattern == text
-	}
-	text, found := strings.CutPrefix(text, pieces[0])
-	if !found {
-		return false
-	}
-	for _, piece := range pieces[1:last] {
-		at := strings.Index(text, piece)
-		if at < 0 {
-			return false
-		}
-		text = text[at+len(piece):]
-	}
-	return strings.HasSuffix(text, pieces[last])
-}
+// subresourceExec runs a command in a pod; the only operation that has command patterns.
+const subresourceExec = "exec"
