@@ -11,8 +11,10 @@ import (
 	"stepbeyond.dev/stepbeyond/internal/cli/exit"
 	"stepbeyond.dev/stepbeyond/internal/cli/factory"
 	"stepbeyond.dev/stepbeyond/internal/cli/grants"
+	"stepbeyond.dev/stepbeyond/internal/cli/policy"
 	"stepbeyond.dev/stepbeyond/internal/cli/release"
 	"stepbeyond.dev/stepbeyond/internal/cli/sessions"
+	"stepbeyond.dev/stepbeyond/internal/cli/status"
 	"stepbeyond.dev/stepbeyond/internal/cli/version"
 )
 
@@ -53,7 +55,7 @@ func command(streams genericiooptions.IOStreams) *cobra.Command {
 	f.Flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		grants.Pending(f), grants.Show(f), grants.Approve(f), grants.Deny(f), grants.Revoke(f), grants.Reopen(f), grants.Why(f),
-		sessions.Command(f), release.Command(f), version.Command(f),
+		sessions.Command(f), policy.Command(f), release.Command(f), status.Command(f), version.Command(f),
 	)
 	return root
 }

@@ -124,7 +124,7 @@ type Result struct {
 	Differences []Difference
 	// Because says what was decided about and why the answers that differ are as they are, one reason per line.
 	Because []string
-	// Err tells that the operation cannot be read.
+	// Err tells that the operation cannot be read; it names the field below the case.
 	Err error
 }
 
@@ -158,8 +158,8 @@ func (s *Suite) Run() ([]Result, error) {
 			result.Line = s.lines[i]
 		}
 		if err := s.run(c, &result); err != nil {
-			result.Err = fmt.Errorf("%s: spec.cases[%d] (%s): %w", File, i, c.Name, err)
-			problems = append(problems, result.Err)
+			result.Err = err
+			problems = append(problems, fmt.Errorf("%s: spec.cases[%d] (%s): %w", File, i, c.Name, err))
 		}
 		results = append(results, result)
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,20 +28,46 @@ func Versions() []string { return []string{Latest} }
 // Load reads one embedded version as a policy whose rule names begin with "baseline". Its identity is the version and
 // the digest of the file. The error names an unknown version.
 func Load(version string) (policy.Policy, error) {
-	if !slices.Contains(Versions(), version) {
-		return policy.Policy{}, fmt.Errorf("baselineVersion %q is not embedded in this binary; it has %s", version, strings.Join(Versions(), ", "))
-	}
-	source, err := files.ReadFile(version + ".yaml")
+	source, err := Source(version)
 	if err != nil {
-		return policy.Policy{}, fmt.Errorf("read baseline %s: %w", version, err)
+		return policy.Policy{}, err
 	}
-	p, err := parse(source)
+	p, _, err := Parse(source)
 	if err != nil {
 		return policy.Policy{}, fmt.Errorf("baseline %s: %w", version, err)
 	}
-	digest := sha256.Sum256(source)
-	p.ID = policy.PolicyID{Kind: policy.KindBaseline, Name: "baseline", UID: version + ":" + hex.EncodeToString(digest[:])}
 	return p, nil
+}
+
+// Source is the file of one embedded version. The error names an unknown version.
+func Source(version string) ([]byte, error) {
+	if !slices.Contains(Versions(), version) {
+		return nil, fmt.Errorf("baselineVersion %q is not embedded in this binary; it has %s", version, strings.Join(Versions(), ", "))
+	}
+	source, err := files.ReadFile(version + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("read baseline %s: %w", version, err)
+	}
+	return source, nil
+}
+
+// Parse reads a file of a version, which is embedded here or in another release, and gives the version that it says it is.
+func Parse(source []byte) (p policy.Policy, version string, err error) {
+	var doc document
+	decoder := yaml.NewDecoder(bytes.NewReader(source))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&doc); err != nil {
+		return policy.Policy{}, "", fmt.Errorf("decode: %w", err)
+	}
+	if p, err = doc.policy(); err != nil {
+		return policy.Policy{}, "", err
+	}
+	if doc.Version == "" {
+		return policy.Policy{}, "", errors.New("version: is required")
+	}
+	digest := sha256.Sum256(source)
+	p.ID = policy.PolicyID{Kind: policy.KindBaseline, Name: "baseline", UID: doc.Version + ":" + hex.EncodeToString(digest[:])}
+	return p, doc.Version, nil
 }
 
 // document is the file format: the rule language with named sets of facts.
@@ -85,13 +112,7 @@ type selector struct {
 	Origins   []policy.Origin `yaml:"origins"`
 }
 
-func parse(source []byte) (policy.Policy, error) {
-	var doc document
-	decoder := yaml.NewDecoder(bytes.NewReader(source))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&doc); err != nil {
-		return policy.Policy{}, fmt.Errorf("decode: %w", err)
-	}
+func (doc *document) policy() (policy.Policy, error) {
 	var p policy.Policy
 	for _, e := range doc.Catalogue {
 		converted, err := e.convert(doc.Sets)

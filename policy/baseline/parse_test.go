@@ -18,10 +18,11 @@ func TestWhatIsWrongInABaselineIsNamed(t *testing.T) {
 		"a present fact that is none":    {"catalogue: [{name: e, present: [Magic]}]", `catalogue entry "e": present: unknown fact "Magic"`},
 		"an absent fact that is none":    {"catalogue: [{name: e, absent: [Magic]}]", `catalogue entry "e": absent: unknown fact "Magic"`},
 		"an effect that does not exist":  {"catalogue: [{name: e, effect: Write}]", `catalogue entry "e": unknown effect "Write"`},
+		"no version":                     {"rules: []", "version: is required"},
 		"a set with a fact that is none": {"sets: {s: [Magic]}\ncatalogue: [{name: e, absentSets: [s]}]", `catalogue entry "e": absent: unknown fact "Magic"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := parse([]byte(test.source)); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, _, err := Parse([]byte(test.source)); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want it to say %q", err, test.want)
 			}
 		})
@@ -29,7 +30,8 @@ func TestWhatIsWrongInABaselineIsNamed(t *testing.T) {
 }
 
 func TestABaselineIsReadAsItStands(t *testing.T) {
-	got, err := parse([]byte(`
+	got, version, err := Parse([]byte(`
+version: v9
 sets: {some: [Cost, Sends]}
 catalogue:
 - {name: e, match: {kubernetes: [{groups: [apps], resources: [deployments], names: [web], verbs: [create], origins: [Person]}], tools: ["mcp:a"]}, when: "true", present: [Local], absent: [External], absentSets: [some], detail: d, recovery: r}
@@ -39,6 +41,10 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
+	if version != "v9" || !strings.HasPrefix(got.ID.UID, "v9:") {
+		t.Errorf("version %q, identity %q", version, got.ID.UID)
+	}
+	got.ID = policy.PolicyID{}
 	want := policy.Policy{
 		Catalogue: []policy.CatalogueEntry{{
 			Name: "e", When: "true", Detail: "d", Recovery: "r", Present: []policy.Fact{policy.Local},

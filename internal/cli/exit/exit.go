@@ -9,7 +9,7 @@ const (
 	OK = 0
 	// Failed: it was refused, or something went wrong; nothing was done unless the output says so.
 	Failed = 1
-	// Usage: the command line is wrong; the API server was asked for nothing.
+	// Usage: the command line, or a file that it names, is wrong; the API server was asked for nothing.
 	Usage = 2
 	// Changed: what the command was about changed in between; look again.
 	Changed = 3

@@ -90,8 +90,8 @@ func (o *options) run(folders []string) error {
 }
 
 // runFolder decides the cases of one folder. It always gives a report; what is wrong with the files stands in it.
-func runFolder(path string) Folder {
-	made := Folder{Folder: path}
+func runFolder(path string) (made Folder) {
+	made.Folder = path
 	started := time.Now()
 	defer func() { made.Milliseconds = time.Since(started).Milliseconds() }()
 	if info, err := os.Stat(path); err != nil {

@@ -193,7 +193,11 @@ func (c *Case) write(b *strings.Builder, paint terminal.Paint) {
 		return
 	}
 	for _, d := range c.Differences {
-		row(d.Field, "want "+d.Want, "got  "+d.Got)
+		if both := "want " + d.Want + ", got " + d.Got; indent+label+utf8.RuneCountInString(both) <= table.Width {
+			row(d.Field, both)
+		} else {
+			row(d.Field, "want "+d.Want, "got  "+d.Got)
+		}
 	}
 	row("answer", c.Answers...)
 	row("because", c.Because...)
