@@ -40,7 +40,7 @@ type Protocol struct {
 	Key    kube.Key
 	Now    func() time.Time
 
-	opening turns
+	opening, using turns
 }
 
 // Ask is one operation whose class is ASK and whose answer depends on a grant.

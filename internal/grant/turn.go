@@ -6,8 +6,10 @@ import (
 	"sync"
 )
 
-// turns lets one request at a time open a question for a session, so that a session that asks in a loop cannot open more
-// than it may while nobody has counted yet. Between replicas [Protocol.makeRoom] sees to it. The zero value is ready.
+// turns lets one request of a session at a time do something. Opening questions: so that a session that asks in a loop
+// cannot open more than it may while nobody has counted yet; between replicas [Protocol.makeRoom] sees to it. Using wider
+// approvals: so that few tries are in vain; that each use is taken once the grant's resourceVersion sees to. The zero value
+// is ready.
 type turns struct {
 	mu    sync.Mutex
 	taken map[string]chan struct{} // closed when the turn is over
@@ -31,7 +33,7 @@ func (t *turns) take(ctx context.Context, session string) (done func(), err erro
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for another question of the session: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("wait for another request of the session: %w", context.Cause(ctx))
 		}
 	}
 }

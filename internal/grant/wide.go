@@ -20,6 +20,15 @@ func (p *Protocol) useWide(ctx context.Context, a *asked, view policy.SessionVie
 	if err != nil || len(grants) == 0 {
 		return policy.Decision{}, false, false, err
 	}
+	// Operations of one session that use one approval at once would only undo each other's tries.
+	done, err := p.using.take(ctx, a.Resolved.View.UID)
+	if err != nil {
+		return policy.Decision{}, false, false, err
+	}
+	defer done()
+	if grants, err = p.wideGrants(ctx, a); err != nil {
+		return policy.Decision{}, false, false, err
+	}
 	views := make([]policy.Grant, 0, len(grants))
 	for _, g := range grants {
 		if decision, again, found, err = p.underWay(ctx, a, g); found || err != nil {
