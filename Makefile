@@ -70,6 +70,11 @@ SESSIONS ?= 20000
 bench-memory: controlplane ## Measure the manager's memory with SESSIONS sessions, and check the promised number to a GiB.
 	@$(ASSETS) SESSIONS=$(SESSIONS) go test -count=1 -timeout 1h -v -run Gibibyte ./test/cost
 
+GRANTS ?= 5000
+.PHONY: bench-pending
+bench-pending: controlplane ## Measure kubectl stepbeyond pending over GRANTS questions beside kubectl get, and check the promised ratio.
+	@$(ASSETS) go run ./test/cost/pending -grants $(GRANTS)
+
 .PHONY: corpora
 corpora: ## Measure engine and webhook against public data in the folder CORPORA; JSON lines go to CORPORA_OUT when set.
 	@[ ! -d '$(CORPORA)' ] || $(MAKE) controlplane
@@ -151,6 +156,12 @@ manifests: $(BIN)/kustomize ## Render config/default into dist/install.yaml and 
 	@mkdir -p dist
 	@$(BIN)/kustomize build config/default -o dist/install.yaml
 	@$(BIN)/kustomize build config/samples -o dist/samples.yaml
+
+VERSION ?=
+URL ?=
+.PHONY: krew
+krew: ## Build the plugin for every platform and its krew manifest into dist/krew, of release VERSION=v1.2.3 at URL=https://...
+	@go run ./hack/krew -version '$(VERSION)' -url '$(URL)'
 
 .PHONY: docker-build
 docker-build: ## Build the image IMAGE (needs docker).
