@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -80,16 +81,16 @@ func fits(scope *v1alpha1.GrantScope, asked []*v1alpha1.PermissionGrant) error {
 	}
 	operation := &asked[0].Spec.Request.Operation
 	if name := operation.Target.Name; m.Name != "" && !policy.MatchName(m.Name, name) {
-		return usage("--match: %q does not match %s, which the question is about", m.Name, screened(name))
+		return fmt.Errorf("--match: %q does not match %s, which the question is about", m.Name, screened(name))
 	}
 	own := func(pattern string) bool { return policy.MatchCommand(pattern, operation.Command) }
 	switch {
 	case len(m.Commands) > 0 && operation.Target.Subresource != subresourceExec:
-		return usage("--command has no meaning here: %s runs no command", displayTarget(asked[0]))
+		return fmt.Errorf("--command has no meaning here: %s runs no command", displayTarget(asked[0]))
 	case len(m.Commands) > 0 && len(operation.Command) == 0:
-		return usage("--command: the command of %s cannot be told word by word, so no pattern covers it", asked[0].Name)
+		return fmt.Errorf("--command: the command of %s cannot be told word by word, so no pattern covers it", asked[0].Name)
 	case len(m.Commands) > 0 && !slices.ContainsFunc(m.Commands, own):
-		return usage("--command: no pattern matches %s, which the question is about", quoted(strings.Join(operation.Command, " ")))
+		return fmt.Errorf("--command: no pattern matches %s, which the question is about", quoted(strings.Join(operation.Command, " ")))
 	}
 	return nil
 }
