@@ -102,10 +102,7 @@ func (f *former) connectionLines(options map[string]any) []string {
 	if command := o.strings("command"); len(command) > 0 {
 		words := make([]string, 0, len(command))
 		for _, word := range command {
-			if !plainWord.MatchString(word) {
-				word = strconv.QuoteToASCII(word)
-			}
-			words = append(words, word)
+			words = append(words, commandWord(word))
 		}
 		line := "command: " + strings.Join(words, " ")
 		if len(line) > maxLine {

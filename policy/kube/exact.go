@@ -23,7 +23,7 @@ type Binding struct {
 type Exact struct {
 	// Canonical is the RFC 8785 form that [Key.Digest] covers. It holds values of Secrets in clear: never store it.
 	Canonical []byte
-	// Lines say the same to people: at most 64 of at most 256 printable ASCII characters each.
+	// Lines say the same to people: at most 64 of at most 512 printable ASCII characters each.
 	Lines []string
 	// Dropped names the fields that the form leaves out, sorted.
 	Dropped []string

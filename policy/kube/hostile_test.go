@@ -61,8 +61,8 @@ func TestHostileObjectsAreReadOrRefused(t *testing.T) {
 					t.Errorf("%d lines, want at most 64", len(form.Lines))
 				}
 				for _, line := range form.Lines {
-					if len(line) > 256 {
-						t.Errorf("a line of %d characters, want at most 256", len(line))
+					if len(line) > 512 {
+						t.Errorf("a line of %d characters, want at most 512", len(line))
 					}
 				}
 			})

@@ -9,8 +9,12 @@ import (
 )
 
 const (
-	maxLines    = 64
-	maxLine     = 256
+	maxLines = 64
+	maxLine  = 512
+	// maxValue bounds one value, so that a line has room for the path, the old value and the new one.
+	maxValue = 160
+	// tellLength is from how many bytes on a value that is not shown has its length told.
+	tellLength  = 64
 	maxPathText = 150
 	maxDepth    = 64
 	noValue     = "(none)"
@@ -209,10 +213,24 @@ func (f *former) showText(path []segment, at, text string) string {
 	}
 	if builtIn(f.req.Group) {
 		if shown, ok := showString(keys, text); ok {
-			return shown
+			return f.cut(at, shown, text)
 		}
 	}
-	return f.key.Short(f.place(at), text)
+	short := f.key.Short(f.place(at), text)
+	if len(text) < tellLength || f.req.kind() == secrets {
+		return short // the length of a Secret's value is nobody's business
+	}
+	return fmt.Sprintf("%s (%d bytes)", short, len(text))
+}
+
+// cut bounds a value that is shown. What is cut off is told by the length and a short digest of the whole, so that two values
+// that differ never look alike.
+func (f *former) cut(at, shown, text string) string {
+	if len(shown) <= maxValue {
+		return shown
+	}
+	rest := fmt.Sprintf(".. (%d bytes, %s)", len(text), f.key.Short(f.place(at), text))
+	return shown[:maxValue-len(rest)] + rest
 }
 
 // place keeps equal values in different objects from looking equal.

@@ -55,11 +55,11 @@ func TestLinesSayWhatHappens(t *testing.T) {
 			want: []string{"data.type: v1:#"},
 		},
 		{
-			name: "commands neither, and words under chosen keys", what: "CREATE pods",
-			object: `{"spec":{"nodeSelector":{"type":"fast"},"containers":[{"command":["sh","-c","curl"],"restartPolicy":"Always"}]}}`,
+			name: "what a container runs is shown in ASCII, words under chosen keys are not", what: "CREATE pods",
+			object: `{"spec":{"nodeSelector":{"type":"fast"},"containers":[{"command":["sh","-c","curl ‮$X"],"restartPolicy":"Always"}]}}`,
 			want: []string{
 				"spec.nodeSelector.type: v1:#", "spec.containers[0].restartPolicy: Always",
-				"spec.containers[0].command[0]: v1:#", "spec.containers[0].command[1]: v1:#", "spec.containers[0].command[2]: v1:#",
+				"spec.containers[0].command[0]: sh", "spec.containers[0].command[1]: -c", `spec.containers[0].command[2]: "curl \u202e$X"`,
 			},
 		},
 		{
@@ -85,6 +85,25 @@ func TestLinesSayWhatHappens(t *testing.T) {
 		{
 			name: "another order is said", what: "UPDATE apps/deployments", object: `{"spec":{"containers":[{"name":"a"},{"name":"b"}]}}`,
 			old: `{"spec":{"containers":[{"name":"b"},{"name":"a"}]}}`, want: []string{"spec.containers: other order or detail"},
+		},
+		{
+			name: "long values are cut with their length, and never look alike", what: "UPDATE pods",
+			object: `{"spec":{"containers":[{"name":"web","args":["` + strings.Repeat("a", 300) + `b"]}],"note":"` + strings.Repeat("c", 100) + `"}}`,
+			old:    `{"spec":{"containers":[{"name":"web","args":["` + strings.Repeat("a", 301) + `"]}]}}`,
+			want: []string{
+				"spec.note: (none) -> v1:# (100 bytes)",
+				"spec.containers[web].args[0]: " + strings.Repeat("a", 133) + ".. (301 bytes, v1:#) -> " + strings.Repeat("a", 133) + ".. (301 bytes, v1:#)",
+			},
+		},
+		{
+			name: "how long a value of a Secret is stays hidden", what: "UPDATE secrets", object: `{"data":{"a":"` + strings.Repeat("c", 100) + `"}}`, old: `{}`,
+			want: []string{"data.a: (none) -> v1:#"},
+		},
+		{
+			name: "what kubectl kept of a Secret is dropped", what: "UPDATE secrets",
+			object: `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"data\":{\"a\":\"hunter3\"}}"}},"data":{"a":"aHVudGVyMw"}}`,
+			old:    `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{\"data\":{\"a\":\"hunter2\"}}"}},"data":{"a":"aHVudGVyMg"}}`,
+			want:   []string{"data.a: v1:# -> v1:#"},
 		},
 		{
 			name: "keys are screened", what: "CREATE configmaps", object: "{\"data\":{\"approve\u202e this\\n: now\":\"x\"}}",
@@ -140,7 +159,7 @@ func TestLinesAreBounded(t *testing.T) {
 			request(t, "CONNECT pods/exec", `{"command":["`+strings.Repeat("a", 1000)+`"]}`, ""),
 		} {
 			lines := linesOf(t, req)
-			if len(lines) != 1 || len(lines[0]) > 256 || !strings.Contains(lines[0], "v1:#") {
+			if len(lines) != 1 || len(lines[0]) > 512 || !strings.Contains(lines[0], "v1:#") {
 				t.Errorf("%q", lines)
 			}
 		}

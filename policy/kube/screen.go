@@ -8,7 +8,7 @@ import (
 )
 
 // What lines may show of a string. Everything else becomes a short digest: a value can hold a secret, and text that an
-// agent chose can talk to the approver.
+// agent chose can talk to the approver. Commands are the exception, because what runs is what is approved.
 var (
 	enumWord   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{0,31}$`)
 	quantity   = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,6})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$`)
@@ -51,6 +51,7 @@ var structure = []string{
 	"metrics", "resource", "target", "deleteOptions", "accessModes", "ipFamilies", "policyTypes", "add", "drop",
 	"csi", "nodePublishSecretRef", "envFrom", "secretRef", "configMapRef", "tls",
 	"from", "to", "ipBlock",
+	"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "postStart", "preStop", "exec",
 }
 
 // showString gives the string itself where the rules allow it. keys are the path without list positions.
@@ -73,6 +74,8 @@ func showString(keys []string, text string) (shown string, ok bool) {
 		ok = quantity.MatchString(text)
 	case slices.Contains(enumFields, last):
 		ok = enumWord.MatchString(text)
+	case last == "command", last == "args":
+		return commandWord(text), true
 	case last == "add", last == "drop":
 		ok = capability.MatchString(text)
 	case last == "cidr", last == "except", last == "externalIPs":
@@ -85,6 +88,14 @@ func showString(keys []string, text string) (shown string, ok bool) {
 		ok = identifier.MatchString(text)
 	}
 	return text, ok
+}
+
+// commandWord spells one word of a command in printable ASCII; what a shell would not take as one plain word is quoted.
+func commandWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return strconv.QuoteToASCII(word)
 }
 
 // trimPath takes off the ends of a path that showString has looked at itself: the map of a resource list, and the

@@ -76,7 +76,7 @@ func TestAGrantShowsWhatHappensWhatElseAndTheWayBack(t *testing.T) {
 		effects, undone []string
 	}{
 		{
-			"a claim", remove(claim), []string{"options: propagationPolicy=Background"},
+			"a claim", remove(claim), []string{"options: defaults", "object: 20Gi, bound to pv-shown, created "},
 			[]string{"used by 1 Pod: db-0; the deletion waits until no Pod uses it", "PersistentVolume pv-shown has reclaimPolicy Delete: its 20Gi are destroyed"},
 			[]string{"none for the data, unless there is a snapshot or a backup"},
 		},
@@ -98,7 +98,7 @@ func TestAGrantShowsWhatHappensWhatElseAndTheWayBack(t *testing.T) {
 			[]string{"all its Pods (0 ready) are stopped: nothing of it is left to serve"}, []string{"put back the old values that stand under change"},
 		},
 		{
-			"a Deployment", remove(web), []string{"options: propagationPolicy=Background", "object: 2 replicas"},
+			"a Deployment", remove(web), []string{"options: defaults", "object: 2 replicas, created "},
 			[]string{"its Pods (0 ready) are deleted with it"}, []string{"make it again from its manifest, in Git or a backup; its uid, status and history do not come back"},
 		},
 	} {
