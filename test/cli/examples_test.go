@@ -81,7 +81,7 @@ var (
 // Proves K-4.
 func TestTheExamplesOfTheCommandsRun(t *testing.T) {
 	script := strings.Builder{}
-	script.WriteString(`home examples
+	script.WriteString(`home examples wide
 person erin stepbeyond-approver stepbeyond-viewer
 exec kubectl create deployment web -n examples --image=registry.acme.example/web:1
 eventually pod/web- kubectl get pods -n examples -l app=web -o name
@@ -130,4 +130,3 @@ func stage(i int, command, line string) string {
 	fmt.Fprintf(&b, "exec sh -c '%s'\nenv KUBECONFIG=$admin\n", strings.ReplaceAll(line, "'", "''"))
 	return b.String()
 }
-

@@ -62,7 +62,7 @@ func (s suite) run() (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, world.Stop()) }()
-	if err := bindGuarded(ctx); err != nil {
+	if err := bindProfiles(ctx); err != nil {
 		return 0, err
 	}
 	if err := lead(ctx); err != nil {
@@ -87,29 +87,35 @@ func lead(ctx context.Context) error {
 	return leader.WaitReady(ctx, waitAtMost)
 }
 
-// guardedProfile is the standard one with more people: two for Secrets, and an owner for ConfigMaps.
-const guardedProfile = "guarded"
-
-// bindGuarded is done before any script runs, because a change of the policies ends approvals.
-func bindGuarded(ctx context.Context) error {
-	var standard v1alpha1.AgentPolicy
-	if err := world.Admin.Get(ctx, client.ObjectKey{Namespace: env.SystemNamespace, Name: cluster.Profile}, &standard); err != nil {
-		return err
-	}
-	guarded := &v1alpha1.AgentPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: guardedProfile}, Spec: standard.Spec}
-	guarded.Spec.Approvals = &v1alpha1.Approvals{Requirements: []v1alpha1.ApprovalRequirement{
+// Profiles beside the standard one: guarded wants more people, two for Secrets and an owner for ConfigMaps; under wide an
+// approver may choose any width.
+var profiles = map[string]*v1alpha1.Approvals{
+	"guarded": {Requirements: []v1alpha1.ApprovalRequirement{
 		{Name: "two-people", Required: 2, Match: &v1alpha1.RequirementMatch{Resources: []string{"secrets"}}},
 		{Name: "owner", Required: 1, ApproverGroups: []string{"acme:owners"}, Match: &v1alpha1.RequirementMatch{Resources: []string{"configmaps"}}},
-	}}
-	if err := world.Admin.Create(ctx, guarded); err != nil {
+	}},
+	"wide": {WidestScope: v1alpha1.ScopeTimeBoxed},
+}
+
+// bindProfiles is done before any script runs, because a change of the policies ends approvals.
+func bindProfiles(ctx context.Context) error {
+	var standard v1alpha1.AgentPolicy
+	if err := world.Admin.Get(ctx, client.ObjectKey{Namespace: env.SystemNamespace, Name: cluster.Profile}, &standard); err != nil {
 		return err
 	}
 	var governance v1alpha1.ClusterAgentPolicy
 	if err := world.Admin.Get(ctx, client.ObjectKey{Name: "default"}, &governance); err != nil {
 		return err
 	}
-	governance.Spec.Profiles = append(governance.Spec.Profiles, v1alpha1.ProfileBinding{
-		Name: guardedProfile, AgentPolicyName: guardedProfile, FloorEnforcement: v1alpha1.FloorEnforcementEnforce,
-	})
+	for name, approvals := range profiles {
+		profile := &v1alpha1.AgentPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: name}, Spec: *standard.Spec.DeepCopy()}
+		profile.Spec.Approvals = approvals
+		if err := world.Admin.Create(ctx, profile); err != nil {
+			return err
+		}
+		governance.Spec.Profiles = append(governance.Spec.Profiles, v1alpha1.ProfileBinding{
+			Name: name, AgentPolicyName: name, FloorEnforcement: v1alpha1.FloorEnforcementEnforce,
+		})
+	}
 	return world.Admin.Update(ctx, &governance)
 }

@@ -28,7 +28,7 @@ type batch struct {
 	yes   bool
 }
 
-// verb and past of the verdict.
+// verb of the verdict.
 func (b *batch) verb() string {
 	if b.verdict == v1alpha1.VerdictDeny {
 		return "Deny"
@@ -186,8 +186,8 @@ func (b *batch) answer(ctx context.Context, asked, chosen []*v1alpha1.Permission
 	return exit.With(code, fmt.Errorf("%d of %d were not answered: %s\n%w", len(failed), len(chosen), strings.Join(failed, ", "), errors.Join(errs...)))
 }
 
-func (d *batch) dryMark() string {
-	if d.dry {
+func (b *batch) dryMark() string {
+	if b.dry {
 		return " (server dry run)"
 	}
 	return ""

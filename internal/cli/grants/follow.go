@@ -43,7 +43,7 @@ func (f *follower) run(ctx context.Context, version string) error {
 	for {
 		err := f.follow(ctx, version)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // Ctrl-C is how a watch ends
+			return nil // Ctrl-C is how a watch ends
 		}
 		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 			return err
