@@ -402,9 +402,19 @@ func TestBadAgentPoliciesAreRefused(t *testing.T) {
 			want:  cause{"spec.confidence.highPercent", "should be less than or equal to 100"},
 		},
 		{
-			name:  "an approval that is wider than exact",
-			patch: `[{"op":"add","path":"/spec/approvals/widestScope","value":"TimeBoxed"}]`,
-			want:  cause{"spec.approvals.widestScope", `supported values: "Exact"`},
+			name:  "an approval that is wider than a time box",
+			patch: `[{"op":"add","path":"/spec/approvals/widestScope","value":"Everything"}]`,
+			want:  cause{"spec.approvals.widestScope", `supported values: "Exact", "Session", "TimeBoxed"`},
+		},
+		{
+			name:  "a time box of more than 7 days",
+			patch: `[{"op":"add","path":"/spec/approvals/maxTimeBoxSeconds","value":604801}]`,
+			want:  cause{"spec.approvals.maxTimeBoxSeconds", "should be less than or equal to 604800"},
+		},
+		{
+			name:  "more uses than a grant remembers",
+			patch: `[{"op":"add","path":"/spec/approvals/maxTimeBoxUses","value":101}]`,
+			want:  cause{"spec.approvals.maxTimeBoxUses", "should be less than or equal to 100"},
 		},
 		{
 			name:  "a question that lives longer than 30 days",

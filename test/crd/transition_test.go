@@ -232,10 +232,34 @@ func TestPermissionGrantsKeepTheirHistory(t *testing.T) {
 			want:  cause{"spec.decisions[0].verdict", `supported values: "Approve", "Deny"`},
 		},
 		{
-			name: "an answer that is wider than the question",
-			patch: `[{"op":"add","path":"/spec/decisions/-","value":{"verdict":"Approve","scope":{"type":"Session"},
+			name: "an answer for everything",
+			patch: `[{"op":"add","path":"/spec/decisions/-","value":{"verdict":"Approve","scope":{"type":"Everything"},
 				"shownDigest":"v1:faf78c6d99be47c7e566f063d1339e3f088c3039a33407c797eddd799a7b6ca9"}}]`,
-			want: cause{"spec.decisions[0].scope.type", `supported values: "Exact"`},
+			want: cause{"spec.decisions[0].scope.type", `supported values: "Exact", "Session", "TimeBoxed"`},
+		},
+		{
+			name: "a time box without an end",
+			patch: `[{"op":"add","path":"/spec/decisions/-","value":{"verdict":"Approve","scope":{"type":"TimeBoxed"},
+				"shownDigest":"v1:faf78c6d99be47c7e566f063d1339e3f088c3039a33407c797eddd799a7b6ca9"}}]`,
+			want: cause{"spec.decisions[0].scope.durationSeconds", "is what a TimeBoxed approval needs, and no other has"},
+		},
+		{
+			name: "an end of an answer for the session",
+			patch: `[{"op":"add","path":"/spec/decisions/-","value":{"verdict":"Approve","scope":{"type":"Session","durationSeconds":60},
+				"shownDigest":"v1:faf78c6d99be47c7e566f063d1339e3f088c3039a33407c797eddd799a7b6ca9"}}]`,
+			want: cause{"spec.decisions[0].scope.durationSeconds", "is what a TimeBoxed approval needs, and no other has"},
+		},
+		{
+			name: "two uses of an exact answer",
+			patch: `[{"op":"add","path":"/spec/decisions/-","value":{"verdict":"Approve","scope":{"type":"Exact","uses":2},
+				"shownDigest":"v1:faf78c6d99be47c7e566f063d1339e3f088c3039a33407c797eddd799a7b6ca9"}}]`,
+			want: cause{"spec.decisions[0].scope.uses", "an Exact approval has one use"},
+		},
+		{
+			name: "every name",
+			patch: `[{"op":"add","path":"/spec/decisions/-","value":{"verdict":"Approve","scope":{"type":"TimeBoxed","durationSeconds":60,"match":{"name":"*"}},
+				"shownDigest":"v1:faf78c6d99be47c7e566f063d1339e3f088c3039a33407c797eddd799a7b6ca9"}}]`,
+			want: cause{"spec.decisions[0].scope.match.name", "must be lower-case letters, digits, - and ."},
 		},
 		{
 			name: "an answer under policies without an identity",
@@ -308,10 +332,10 @@ func TestBadStatusIsRefused(t *testing.T) {
 			want:    cause{"status.boundPolicyIdentity", "must be v1: and 64 hexadecimal digits"},
 		},
 		{
-			name:    "two uses of a grant for one",
+			name:    "more uses than an answer can give",
 			example: "testdata/permissiongrant/valid/exec.yaml",
-			status:  `{"usesLeft":2}`,
-			want:    cause{"status.usesLeft", "should be less than or equal to 1"},
+			status:  `{"usesLeft":101}`,
+			want:    cause{"status.usesLeft", "should be less than or equal to 100"},
 		},
 		{
 			name:    "a use without an attempt",
