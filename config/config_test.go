@@ -67,13 +67,14 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		approver = "stepbeyond-approver"
 		platform = "stepbeyond-platform"
 		viewer   = "stepbeyond-viewer"
+		reviewer = "stepbeyond-policy-reviewer"
 		releaser = "stepbeyond-namespace-releaser"
 		breaker  = "stepbeyond-cluster-releaser"
 		agent    = "stepbeyond-agent-workload"
 		canary   = "system:serviceaccount:stepbeyond-canary:canary"
 		manager  = "system:serviceaccount:stepbeyond-system:stepbeyond-manager"
 	)
-	for _, role := range []string{approver, platform, viewer, agent, releaser, breaker} {
+	for _, role := range []string{approver, platform, viewer, reviewer, agent, releaser, breaker} {
 		bind(t, client, role, namespace, "ClusterRole")
 	}
 	bind(t, client, breaker, "stepbeyond-system", "Role")
@@ -91,6 +92,14 @@ func TestShippedRolesAllowWhatTheirNamesSay(t *testing.T) {
 		{"the platform writes no grant", platform, "patch", "stepbeyond.dev", "permissiongrants", namespace, "", refuse},
 		{"a viewer reads", viewer, "list", "stepbeyond.dev", "permissiongrants", namespace, "", allow},
 		{"a viewer writes nothing", viewer, "patch", "stepbeyond.dev", "agentsessions", namespace, "", refuse},
+		{"who reviews policies reads them", reviewer, "list", "stepbeyond.dev", "agentpolicies", namespace, "", allow},
+		{"who reviews policies sees what agents may do past admission", reviewer, "list", "rbac.authorization.k8s.io", "rolebindings", namespace, "", allow},
+		{"who reviews policies sees which accounts there are", reviewer, "list", "", "serviceaccounts", namespace, "", allow},
+		{"who reviews policies writes none", reviewer, "patch", "stepbeyond.dev", "agentpolicies", namespace, "", refuse},
+		{"who reviews policies binds no role", reviewer, "create", "rbac.authorization.k8s.io", "rolebindings", namespace, "", refuse},
+		{"who reviews policies makes no token", reviewer, "create", "", "serviceaccounts/token", namespace, "", refuse},
+		{"who reviews policies reads no Secret", reviewer, "list", "", "secrets", namespace, "", refuse},
+		{"who reviews policies approves nothing", reviewer, "approve", "stepbeyond.dev", "permissiongrants", namespace, "", refuse},
 		{"who lets namespaces go adds the entry", releaser, "patch", "stepbeyond.dev", "clusteragentpolicies", namespace, "", allow},
 		{"who lets namespaces go has the verb for it", releaser, "ungovern", "stepbeyond.dev", "clusteragentpolicies", namespace, "", allow},
 		{"who lets namespaces go removes no enforcement", releaser, "delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", namespace, "stepbeyond", refuse},

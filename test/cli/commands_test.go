@@ -33,6 +33,7 @@ func parameters(files ...string) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"home": home, "person": person, "manager": manager, "eventually": eventually, "bystander": bystander, "gauge": gauge, "interrupted": interrupted, "meddled": meddled,
 			"asks": asks, "capture": capture, "foreign": foreign, "masked": masked, "untold": untold, "logged": logged,
+			"examples": examples,
 		},
 	}
 }

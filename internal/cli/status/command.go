@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,6 +102,11 @@ func (o *options) run(ctx context.Context) error {
 		err := pages.Read(ctx, c, list.into, list.where...)
 		if meta.IsNoMatchError(err) {
 			return errors.New("the kinds of Step Beyond are not installed in this cluster, so it governs nobody")
+		}
+		// Of an API server that is not reached nothing can be said line by line.
+		var answered apierrors.APIStatus
+		if err != nil && !errors.As(err, &answered) {
+			return fmt.Errorf("list %s: %w", list.kind, err)
 		}
 		if err != nil {
 			s.unreadable[list.kind] = err

@@ -14,7 +14,7 @@ import (
 
 // addGrants counts questions. A grant is deleted some time after its end, so that only what is still there counts.
 func (r *Report) addGrants(all []v1alpha1.PermissionGrant) {
-	q := &Queue{SinceTime: metav1.NewTime(r.now.Add(-lookBack)), whole: true}
+	q := &Queue{SinceTime: metav1.NewTime(r.now.Add(-lookBack)), whole: true, none: len(all) == 0}
 	r.Queue = q
 	oldest := metav1.NewTime(r.now)
 	for i := range all {

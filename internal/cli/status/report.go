@@ -75,8 +75,8 @@ type Queue struct {
 	// MedianAnswerSeconds of what people answered. Omitted: nothing was.
 	MedianAnswerSeconds *int64 `json:"medianAnswerSeconds,omitempty"`
 
-	// whole tells that nothing older can be missing.
-	whole bool
+	// whole tells that nothing older can be missing, none that there is no grant at all.
+	whole, none bool
 }
 
 // Attention is one thing that somebody should look at.

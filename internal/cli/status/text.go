@@ -141,6 +141,9 @@ func (r *Report) queue() string {
 	if r.Namespace != "" {
 		text += " in " + r.Namespace
 	}
+	if q.none {
+		return text + ", and no grant is there"
+	}
 	period := "24 h"
 	if !q.whole {
 		// Nobody knows what was before the oldest grant that is still there.

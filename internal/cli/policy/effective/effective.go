@@ -26,7 +26,7 @@ const (
 one session template. A rule about certain names or contents may decide otherwise; policy test tries such a case, and
 -o json says why each example has its class.
 
-Needs what ClusterRole stepbeyond-policy-author allows: the policies, and to read the namespace.`
+Needs what ClusterRole stepbeyond-policy-reviewer allows: the policies, and to read the namespace.`
 
 	examplesText = `  # What holds for agents in one namespace
   kubectl stepbeyond policy effective -n checkout

@@ -46,11 +46,11 @@ type operation struct {
 
 func examples() ([]example, error) {
 	var found []example
-	source, err := yaml.YAMLToJSONStrict(examplesFile)
+	source, err := yaml.YAMLToJSON(examplesFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the examples: %w", err)
 	}
-	strict, err := kjson.UnmarshalStrict(source, &found) // integers stay whole
+	strict, err := kjson.UnmarshalStrict(source, &found) // integers stay whole, and a field that does not exist is an error
 	if err := errors.Join(append(strict, err)...); err != nil {
 		return nil, fmt.Errorf("read the examples: %w", err)
 	}

@@ -52,7 +52,7 @@ func (r *Report) text(paint terminal.Paint) (string, error) {
 		return b.String(), nil
 	}
 	line(terminal.Plain, "sessions", r.templates())
-	line(terminal.Bold, "in short", "")
+	b.WriteString(paint.Text(terminal.Bold, "in short") + "\n")
 	for _, group := range r.groups() {
 		inner := &strings.Builder{}
 		head := "  " + group.name + strings.Repeat(" ", max(2, groupWidth-len(group.name)))

@@ -31,7 +31,7 @@ INFO     the five kinds that nobody has catalogued and that agents were asked ab
 With -f it reads files instead, as the cluster would, and asks no cluster; it then says nothing about roles,
 ServiceAccounts, resources and questions.
 
-Needs what ClusterRole stepbeyond-policy-author allows. What may not be read is named.
+Needs what ClusterRole stepbeyond-policy-reviewer allows. What may not be read is named.
 
 Exit codes: 0 no error was found, 1 an error was found, or something could not be looked at, 2 wrong command line.`
 

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
-	"stepbeyond.dev/stepbeyond/internal/cli/prose"
 	"stepbeyond.dev/stepbeyond/internal/enforcement"
 	"stepbeyond.dev/stepbeyond/internal/policystore"
 	"stepbeyond.dev/stepbeyond/policy"
@@ -115,7 +114,7 @@ func (w *world) exemptions() []Finding {
 				finding.Message = fmt.Sprintf("%s ended at %s: the account is governed.", of, exempt.ExpirationTime.UTC().Format("2006-01-02 15:04Z"))
 			case w.files:
 				continue
-			case !w.policies.Snapshot.Governs(exempt.Namespace):
+			case !w.policies.Snapshot.Governs(exempt.Namespace) && !w.broken():
 				finding.Message = fmt.Sprintf("%s matches nobody: namespace %s is not governed or does not exist.", of, exempt.Namespace)
 			case w.accounts != nil && !w.accounts[key]:
 				finding.Message = fmt.Sprintf("%s matches nobody: the account does not exist. Whoever makes one of that name is not governed.", of)
@@ -126,6 +125,13 @@ func (w *world) exemptions() []Finding {
 		}
 	}
 	return found
+}
+
+// broken tells that a cluster policy is not in force, so that nobody knows here whom it governs.
+func (w *world) broken() bool {
+	return slices.ContainsFunc(w.policies.Cluster, func(p v1alpha1.ClusterAgentPolicy) bool {
+		return len(w.policies.Snapshot.Problems(p.UID)) > 0
+	})
 }
 
 // mostNamespaces bounds how many namespaces a sentence names.
@@ -161,8 +167,7 @@ func (w *world) templates() []Finding {
 		}
 		found = append(found, Finding{
 			Severity: Warning, Check: CheckTemplateUnused, Object: t.object,
-			Message: fmt.Sprintf("Session template %s is for ServiceAccount %s, which does not exist in %s %s.",
-				t.name, t.account, strings.TrimPrefix(prose.Count(len(in), "namespace", "namespaces"), "1 "), names),
+			Message: fmt.Sprintf("Session template %s is for ServiceAccount %s, which does not exist in namespace %s.", t.name, t.account, names),
 			Advice: fmt.Sprintf("Create it (kubectl -n %s create serviceaccount %s), or correct the template; agents under another account are refused.", in[0], t.account),
 		})
 	}
