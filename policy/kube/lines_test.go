@@ -56,7 +56,7 @@ func TestLinesSayWhatHappens(t *testing.T) {
 		},
 		{
 			name: "what a container runs is shown in ASCII, words under chosen keys are not", what: "CREATE pods",
-			object: `{"spec":{"nodeSelector":{"type":"fast"},"containers":[{"command":["sh","-c","curl ‮$X"],"restartPolicy":"Always"}]}}`,
+			object: `{"spec":{"nodeSelector":{"type":"fast"},"containers":[{"command":["sh","-c","curl \u202e$X"],"restartPolicy":"Always"}]}}`,
 			want: []string{
 				"spec.nodeSelector.type: v1:#", "spec.containers[0].restartPolicy: Always",
 				"spec.containers[0].command[0]: sh", "spec.containers[0].command[1]: -c", `spec.containers[0].command[2]: "curl \u202e$X"`,
