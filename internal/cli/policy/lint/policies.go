@@ -168,7 +168,7 @@ func (w *world) templates() []Finding {
 		found = append(found, Finding{
 			Severity: Warning, Check: CheckTemplateUnused, Object: t.object,
 			Message: fmt.Sprintf("Session template %s is for ServiceAccount %s, which does not exist in namespace %s.", t.name, t.account, names),
-			Advice: fmt.Sprintf("Create it (kubectl -n %s create serviceaccount %s), or correct the template; agents under another account are refused.", in[0], t.account),
+			Advice:  fmt.Sprintf("Create it (kubectl -n %s create serviceaccount %s), or correct the template; agents under another account are refused.", in[0], t.account),
 		})
 	}
 	return found
