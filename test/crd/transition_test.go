@@ -259,7 +259,7 @@ func TestPermissionGrantsKeepTheirHistory(t *testing.T) {
 			name: "every name",
 			patch: `[{"op":"add","path":"/spec/decisions/-","value":{"verdict":"Approve","scope":{"type":"TimeBoxed","durationSeconds":60,"match":{"name":"*"}},
 				"shownDigest":"v1:faf78c6d99be47c7e566f063d1339e3f088c3039a33407c797eddd799a7b6ca9"}}]`,
-			want: cause{"spec.decisions[0].scope.match.name", "must be lower-case letters, digits, - and ."},
+			want: cause{"spec.decisions[0].scope.match.name", `Invalid value: "*": must be lower-case letters, digits, - and . with * as wildcard, and begin with a letter or digit`},
 		},
 		{
 			name: "an answer under policies without an identity",

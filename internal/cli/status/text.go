@@ -30,7 +30,8 @@ func (r *Report) text(paint terminal.Paint) string {
 		prose.Write(inner, head, text)
 		b.WriteString(paint.Text(style, head) + strings.TrimPrefix(inner.String(), head))
 	}
-	line(r.enforcement())
+	style, text := r.enforcement()
+	line(style, "enforcement", text)
 	line(terminal.Plain, "governed", r.governed())
 	line(terminal.Plain, "queue", r.queue())
 	if text := r.suspended(); text != "" {
@@ -72,14 +73,13 @@ func (r *Report) unread(kind string) string {
 	return fmt.Sprintf("not known: list %s: %s", kind, r.NotRead[at].Reason)
 }
 
-func (r *Report) enforcement() (terminal.Style, string, string) {
-	const name = "enforcement"
+func (r *Report) enforcement() (terminal.Style, string) {
 	if text := r.unread(clusterPolicies); text != "" {
-		return terminal.Amber, name, text
+		return terminal.Amber, text
 	}
 	e := r.Enforcement
 	if e.Policies == 0 {
-		return terminal.Red, name, "none: no ClusterAgentPolicy exists, so nobody new is governed"
+		return terminal.Red, "none: no ClusterAgentPolicy exists, so nobody new is governed"
 	}
 	halves := fmt.Sprintf("(webhook %s, floor %s, %s)", e.Webhook, e.Floor, prose.Count(e.FloorPolicies, "floor policy proven", "floor policies proven"))
 	proven := "never proven"
@@ -88,15 +88,15 @@ func (r *Report) enforcement() (terminal.Style, string, string) {
 	}
 	switch e.State {
 	case string(v1alpha1.EnforcementInForce):
-		return terminal.Green, name, "in force, " + proven + " " + halves
+		return terminal.Green, "in force, " + proven + " " + halves
 	case stale:
-		return terminal.Red, name, "not known, " + proven + ", which is too long ago: no manager may be running " + halves
+		return terminal.Red, "not known, " + proven + ", which is too long ago: no manager may be running " + halves
 	case string(v1alpha1.EnforcementRepairing):
-		return terminal.Amber, name, "being repaired, " + proven + " " + halves
+		return terminal.Amber, "being repaired, " + proven + " " + halves
 	case string(v1alpha1.EnforcementLost):
-		return terminal.Red, name, "LOST, " + proven + " " + halves
+		return terminal.Red, "LOST, " + proven + " " + halves
 	default:
-		return terminal.Red, name, "not proven yet: no manager has written a status"
+		return terminal.Red, "not proven yet: no manager has written a status"
 	}
 }
 

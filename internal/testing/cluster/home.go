@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -82,8 +83,9 @@ func (c *Cluster) HomeUnder(ctx context.Context, namespace, profile string) (*Ho
 	return home, eventually(ctx, func() error { return home.enforced(ctx) })
 }
 
-// enforced tells whether the API server asks the manager about the agent's writes: what it creates is stamped, and was
-// decided. Those are two configurations, and an API server can know one before the other.
+// enforced tells whether the API server asks the manager about the agent's writes, and refuses what the floor forbids: what
+// the agent creates is stamped, and was decided. Those are configurations of their own, and an API server can know one
+// before the other.
 func (h *Home) enforced(ctx context.Context) error {
 	probe := applycorev1.ConfigMap("probe", h.Namespace)
 	// An apply, because benchmarks make none and record nothing else.
@@ -98,6 +100,13 @@ func (h *Home) enforced(ctx context.Context) error {
 	}
 	if probe.Annotations[v1alpha1.AnnotationCreatedBy] == "" {
 		return fmt.Errorf("what the agent of %s makes is not stamped", h.Namespace)
+	}
+	if answer.Counted {
+		return nil // such a namespace has no floor
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: h.Namespace, Name: "probe"}}
+	if err := h.Agent.Create(ctx, role, client.DryRunAll); err == nil || !strings.Contains(err.Error(), floorSpoke) {
+		return fmt.Errorf("what the floor forbids the agent of %s is not refused by it: %w", h.Namespace, err)
 	}
 	return nil
 }
