@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -104,19 +105,21 @@ func bindProfiles(ctx context.Context) error {
 	if err := world.Admin.Get(ctx, client.ObjectKey{Namespace: env.SystemNamespace, Name: cluster.Profile}, &standard); err != nil {
 		return err
 	}
-	var governance v1alpha1.ClusterAgentPolicy
-	if err := world.Admin.Get(ctx, client.ObjectKey{Name: "default"}, &governance); err != nil {
-		return err
-	}
+	var bindings []v1alpha1.ProfileBinding
 	for name, approvals := range profiles {
 		profile := &v1alpha1.AgentPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: env.SystemNamespace, Name: name}, Spec: *standard.Spec.DeepCopy()}
 		profile.Spec.Approvals = approvals
 		if err := world.Admin.Create(ctx, profile); err != nil {
 			return err
 		}
-		governance.Spec.Profiles = append(governance.Spec.Profiles, v1alpha1.ProfileBinding{
-			Name: name, AgentPolicyName: name, FloorEnforcement: v1alpha1.FloorEnforcementEnforce,
-		})
+		bindings = append(bindings, v1alpha1.ProfileBinding{Name: name, AgentPolicyName: name, FloorEnforcement: v1alpha1.FloorEnforcementEnforce})
 	}
-	return world.Admin.Update(ctx, &governance)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		var governance v1alpha1.ClusterAgentPolicy
+		if err := world.Admin.Get(ctx, client.ObjectKey{Name: "default"}, &governance); err != nil {
+			return err
+		}
+		governance.Spec.Profiles = append(governance.Spec.Profiles, bindings...)
+		return world.Admin.Update(ctx, &governance)
+	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"stepbeyond.dev/stepbeyond/api/v1alpha1"
@@ -85,6 +86,7 @@ func profiles(ctx context.Context) error {
 	if err := world.Admin.Get(ctx, key(env.SystemNamespace, cluster.Profile), &standard); err != nil {
 		return err
 	}
+	var bindings []v1alpha1.ProfileBinding
 	for name, change := range map[string]func(*v1alpha1.AgentPolicySpec){
 		"hasty": func(s *v1alpha1.AgentPolicySpec) {
 			s.Approvals = &v1alpha1.Approvals{DecideWithinSeconds: 24, UseWithinSeconds: 24, WarnBeforeExpirySeconds: 12}
@@ -102,16 +104,16 @@ func profiles(ctx context.Context) error {
 		if err := world.Admin.Create(ctx, profile); err != nil {
 			return err
 		}
+		bindings = append(bindings, v1alpha1.ProfileBinding{Name: name, AgentPolicyName: name, FloorEnforcement: v1alpha1.FloorEnforcementEnforce})
+	}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		var governing v1alpha1.ClusterAgentPolicy
 		if err := world.Admin.Get(ctx, key("", "default"), &governing); err != nil {
 			return err
 		}
-		governing.Spec.Profiles = append(governing.Spec.Profiles, v1alpha1.ProfileBinding{Name: name, AgentPolicyName: name, FloorEnforcement: v1alpha1.FloorEnforcementEnforce})
-		if err := world.Admin.Update(ctx, &governing); err != nil {
-			return err
-		}
-	}
-	return nil
+		governing.Spec.Profiles = append(governing.Spec.Profiles, bindings...)
+		return world.Admin.Update(ctx, &governing)
+	})
 }
 
 // configure starts the endpoints and writes what a deployment would mount. It returns the configuration file.
