@@ -14,10 +14,9 @@ import (
 	"stepbeyond.dev/stepbeyond/internal/screen"
 )
 
-// Events on a PermissionGrant.
+// Events on a PermissionGrant. That an agent asked is none: an agent that keeps changing its question would fill etcd with
+// them, and the grant itself says so.
 const (
-	// EventGrantPending is Normal: an agent asked.
-	EventGrantPending = "GrantPending"
 	// EventGrantExpiring is Normal: the question or the approval ends soon; see condition Expiring.
 	EventGrantExpiring = "GrantExpiring"
 	// EventGrantApproved is Normal: the last requirement is met.
@@ -33,15 +32,11 @@ const maxNote = 240
 
 // tellOfWrite records what only the reconciler's own write makes so, which is why it happens once.
 func tellOfWrite(recorder events.EventRecorder, before *v1alpha1.PermissionGrant, written *v1alpha1.PermissionGrantStatus) {
-	request := &before.Spec.Request
-	what := screen.Line(request.Operation.Summary, maxNote)
-	if before.Status.State == "" && written.State == v1alpha1.GrantPending {
-		recorder.Eventf(before, nil, corev1.EventTypeNormal, EventGrantPending, "Ask", "%s asks: %s", request.Session.Name, what)
-	}
 	was := meta.FindStatusCondition(before.Status.Conditions, string(v1alpha1.ConditionExpiring))
 	is := meta.FindStatusCondition(written.Conditions, string(v1alpha1.ConditionExpiring))
 	if is != nil && (was == nil || was.Reason != is.Reason) {
-		recorder.Eventf(before, nil, corev1.EventTypeNormal, EventGrantExpiring, "Warn", "%s %s", what, is.Message)
+		recorder.Eventf(before, nil, corev1.EventTypeNormal, EventGrantExpiring, "Warn", "%s %s",
+			screen.Line(before.Spec.Request.Operation.Summary, maxNote), is.Message)
 	}
 }
 
