@@ -50,7 +50,11 @@ func (r *objectReview) mayBeCarried(ctx context.Context, path *field.Path, g *v1
 	} else if !speaks {
 		return forbidden("ServiceAccount %s/%s may not impersonate this person; the platform team names the people of a relay in its ClusterRole", namespace, name)
 	}
-	// Who may name the relay could have sent this itself: of the agent that asks, its own approval.
+	// Who may name the relay could have sent this itself: of the agent that asks, its own approval. What a user that is no
+	// ServiceAccount may do hangs on groups too, which only its own requests tell.
+	if _, _, ok := (identity.Caller{UserInfo: authenticationv1.UserInfo{Username: g.Spec.Request.Requester.Username}}).ServiceAccount(); !ok {
+		return forbidden("the agent that asks is no ServiceAccount, so nobody can tell whether it may impersonate the relay; answer with your own credential")
+	}
 	if forged, err := r.impersonates(ctx, g.Spec.Request.Requester.Username, relays, relay); err != nil {
 		return nil, nil, err
 	} else if forged {

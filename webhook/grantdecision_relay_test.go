@@ -76,6 +76,39 @@ func TestARelayCarriesAnswersOfThePeopleItMaySpeakFor(t *testing.T) {
 			}
 		})
 	}
+	t.Run("an agent whose groups nobody knows", func(t *testing.T) {
+		governed := governedCluster()
+		governed.policies[0].Spec.AnswerRelays = []v1alpha1.ServiceAccountReference{{Namespace: "chat", Name: "relay"}}
+		asked := question(onePerson, func(g *v1alpha1.PermissionGrant) { g.Spec.Request.Requester.Username = "oidc:release-notes-agent" })
+		decided := asked.DeepCopy()
+		answer()(decided)
+		may := verbs{"ben@acme.example approve": true, chat + " impersonate:user-info": true}
+		_, got := admit(t, objectsFor(t, governed, may.access), carried("ben@acme.example", chat), "PermissionGrant", decided, asked)
+		if want := first + "the agent that asks is no ServiceAccount, so nobody can tell whether it may impersonate the relay; answer with your own credential"; got != want {
+			t.Errorf("answer (-want +got):\n%s", cmp.Diff(want, got))
+		}
+	})
+	t.Run("a reopening is stamped with its relay, and nobody claims one", func(t *testing.T) {
+		for _, claimed := range []string{"", chat} {
+			denied := question(onePerson, answer(by(person("dora@acme.example")), denies))
+			reopened := denied.DeepCopy()
+			reopened.Spec.Reopening = &v1alpha1.Reopening{Relay: claimed}
+			governed := governedCluster()
+			governed.policies[0].Spec.AnswerRelays = []v1alpha1.ServiceAccountReference{{Namespace: "chat", Name: "relay"}}
+			may := verbs{"ben@acme.example approve": true, chat + " impersonate:user-info": true}
+			stamped, got := admit(t, objectsFor(t, governed, may.access), carried("ben@acme.example", chat), "PermissionGrant", reopened, denied)
+			if got != "allowed" || stamped.Spec.Reopening.Relay != chat {
+				t.Errorf("carried, claiming %q: %s", claimed, got)
+			}
+		}
+		denied := question(onePerson, answer(by(person("dora@acme.example")), denies))
+		reopened := denied.DeepCopy()
+		reopened.Spec.Reopening = &v1alpha1.Reopening{Relay: chat}
+		_, got := admit(t, objectsFor(t, governedCluster(), verbs{"ben@acme.example approve": true}.access), person("ben@acme.example"), "PermissionGrant", reopened, denied)
+		if want := "403 Forbidden: spec.reopening.relay: Forbidden: is written by the server and is not who or what this request comes from; leave it out"; got != want {
+			t.Errorf("answer (-want +got):\n%s", cmp.Diff(want, got))
+		}
+	})
 	t.Run("nobody claims a relay", func(t *testing.T) {
 		asked := question(onePerson)
 		decided := asked.DeepCopy()

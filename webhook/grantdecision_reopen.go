@@ -26,5 +26,6 @@ func (r *objectReview) checkReopening(g, old *v1alpha1.PermissionGrant) field.Er
 
 func (r *objectReview) stampReopening(reopening v1alpha1.Reopening) (v1alpha1.Reopening, field.ErrorList) {
 	found := fillOrRefuse(&reopening.By, r.caller.Username, reopeningPath.Child("by"))
+	found = append(found, fillOrRefuse(&reopening.Relay, r.caller.Relay(), reopeningPath.Child("relay"))...)
 	return reopening, append(found, r.fillTime(&reopening.Time, reopeningPath.Child("time"))...)
 }
