@@ -21,8 +21,8 @@ import (
 	"stepbeyond.dev/stepbeyond/policy/kube"
 )
 
-// maxTries bounds how often a question is answered anew because somebody else wrote the grant in between.
-// Each time one of them got on, and an agent that works in parallel under one wide approval competes with itself.
+// maxTries bounds how often a question is answered anew because somebody else wrote the grant in between. Each time one of
+// them got on, and an agent that works in parallel under one wide approval competes with itself at several replicas.
 const maxTries = 16
 
 // errContended is returned when the grant kept changing while it was answered, or another question about the same object
